@@ -1,0 +1,14 @@
+/* Time for measuring. */
+#ifndef SP_BASE_CLOCK_H
+#define SP_BASE_CLOCK_H
+
+#include <time.h>
+
+/* Milliseconds of a clock that never goes back. */
+static inline double sp_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+#endif

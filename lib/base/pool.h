@@ -1,0 +1,26 @@
+/*
+ * A pool of threads that run one function over a range of items, statically divided.
+ *
+ * Which thread runs which items depends on nothing but the number of threads, and no result may
+ * depend on it. Workers spin for a short while after each call, since the next layer follows in
+ * microseconds, and then sleep.
+ */
+#ifndef SP_BASE_POOL_H
+#define SP_BASE_POOL_H
+
+#include "superpoint.h"
+
+typedef struct sp_pool sp_pool;
+
+/* Run items [first, last) as thread `thread` of the pool. */
+typedef void sp_pool_task(void *context, size_t first, size_t last, uint32_t thread);
+
+/* `threads` in all, the caller's included; 1 makes a pool without threads. */
+sp_status sp_pool_create(uint32_t threads, sp_pool **pool, sp_error *err);
+void sp_pool_free(sp_pool *pool);
+uint32_t sp_pool_threads(const sp_pool *pool);
+
+/* Divide [0, items) and return when all have been done. One caller at a time. */
+void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context);
+
+#endif

@@ -1,0 +1,41 @@
+#include <math.h>
+#include <string.h>
+
+#include "features/features.h"
+
+/* Where a pixel falls on the coarse map along one axis of `cells`. */
+static float map_position(uint32_t pixel, uint32_t cells) {
+    return ((float)pixel - 3.5f) / (8.0f * (float)cells - 4.5f) * (float)(cells - 1);
+}
+
+/* The sum of squares in sixteen strands, joined pairwise: an order that any vector width can keep. */
+static float sum_of_squares(const float *v) {
+    float strands[16] = {0};
+    for (int i = 0; i < SP_DESCRIPTOR_DIM; i += 16)
+        for (int k = 0; k < 16; k++)
+            strands[k] += v[i + k] * v[i + k];
+    for (int step = 8; step; step /= 2)
+        for (int k = 0; k < step; k++)
+            strands[k] += strands[k + step];
+    return strands[0];
+}
+
+void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out) {
+    static const float zero[SP_DESCRIPTOR_DIM];
+    const float fx = map_position(x, columns), fy = map_position(y, rows);
+    const float left = floorf(fx), top = floorf(fy);
+    const float wx = fx - left, wy = fy - top;
+    const int cx = (int)left, cy = (int)top;
+    const float *corner[4];
+    for (int i = 0; i < 4; i++) {
+        int px = cx + (i & 1), py = cy + (i >> 1);
+        bool inside = px >= 0 && py >= 0 && px < (int)columns && py < (int)rows;
+        corner[i] = inside ? map + ((size_t)py * columns + (size_t)px) * SP_DESCRIPTOR_DIM : zero;
+    }
+    const float w[4] = {(1 - wx) * (1 - wy), wx * (1 - wy), (1 - wx) * wy, wx * wy};
+    for (int i = 0; i < SP_DESCRIPTOR_DIM; i++)
+        out[i] = w[0] * corner[0][i] + w[1] * corner[1][i] + w[2] * corner[2][i] + w[3] * corner[3][i];
+    const float length = fmaxf(sqrtf(sum_of_squares(out)), 1e-12f);
+    for (int i = 0; i < SP_DESCRIPTOR_DIM; i++)
+        out[i] /= length;
+}
