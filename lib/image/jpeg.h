@@ -1,0 +1,34 @@
+/* State of one JPEG decoder, shared by the ways of decoding. */
+#ifndef SP_IMAGE_JPEG_H
+#define SP_IMAGE_JPEG_H
+
+#include "image/codec.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+typedef struct sp_jpeg_job {
+    const sp_image_info *info;
+    sp_pixels want;
+    sp_row_sink *sink;
+} sp_jpeg_job;
+
+typedef struct sp_jpeg {
+    struct jpeg_decompress_struct cinfo;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    struct jpeg_progress_mgr progress;
+    jmp_buf jump;
+    enum { SP_JPEG_BROKEN, SP_JPEG_CUT, SP_JPEG_SCANS, SP_JPEG_MEMORY_OUT } why;
+    uint8_t *in, *out; /* one row each */
+} sp_jpeg;
+
+/* In place: four bytes of inverted CMYK to red, green, blue and one that is not used. */
+void sp_jpeg_cmyk_to_rgb(uint8_t *pixels, uint32_t n);
+
+#endif

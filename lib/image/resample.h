@@ -1,0 +1,46 @@
+/*
+ * Bilinear resampling, byte for byte as Pillow's Image.resize(size, BILINEAR).
+ *
+ * Each output pixel is a weighted mean of the input pixels within one (upscaled) or `scale` (downscaled) pixels of its
+ * centre, a triangle. First along rows, then along columns, each time with weights in 22-bit fixed point and a result
+ * rounded to 8 bits. Rows come in one by one and leave as soon as they can: no more rows are held than one output row
+ * needs.
+ */
+#ifndef SP_IMAGE_RESAMPLE_H
+#define SP_IMAGE_RESAMPLE_H
+
+#include "image/codec.h"
+
+/* Bits behind the point of a weight: 8-bit pixels times weights that add up to 1 must stay below 2^31 with a margin. */
+#define SP_WEIGHT_BITS 22
+
+/* One axis: output i is the sum of `count[i]` inputs from `first[i]` on, weighted by weights[i * taps ...]. */
+typedef struct sp_filter {
+    uint32_t in, out;
+    uint32_t taps; /* most inputs of an output */
+    uint32_t *first, *count;
+    int32_t *weights; /* 0 behind `count` */
+} sp_filter;
+
+sp_status sp_filter_make(uint32_t in, uint32_t out, sp_filter *filter, sp_error *err);
+void sp_filter_free(sp_filter *filter);
+
+/* A sink for rows of in_width pixels that fills `out`. */
+typedef struct sp_resampler {
+    sp_row_sink base;
+    sp_filter x, y;
+    uint32_t channels;
+    uint32_t held;           /* rows in the ring */
+    uint32_t received, sent; /* rows in and out so far */
+    size_t row_bytes;        /* of an output row */
+    uint8_t *ring;           /* rows after the first pass, row y at y % held */
+    const uint8_t **window;  /* rows of the ring in order */
+    uint8_t *out;
+    size_t out_stride;
+} sp_resampler;
+
+sp_status sp_resampler_open(sp_resampler *r, uint32_t in_width, uint32_t in_height, uint32_t channels,
+                            uint32_t out_width, uint32_t out_height, uint8_t *out, size_t out_stride, sp_error *err);
+void sp_resampler_close(sp_resampler *r);
+
+#endif
