@@ -335,6 +335,19 @@ SP_API sp_status sp_engine_create(const sp_model *model, const sp_engine_options
 SP_API void sp_engine_free(sp_engine *engine);
 SP_API const sp_engine_info *sp_engine_get_info(const sp_engine *engine);
 
+/* Engines of this build, in the order in which "auto" asks them; the list ends with NULL. */
+SP_API const char *const *sp_engine_names(void);
+
+/* Whether an engine can run on this machine: SP_OK, or SP_ERR_UNAVAILABLE with the reason. */
+SP_API sp_status sp_engine_probe(const char *engine, sp_error *err);
+
+/* CPU levels for this architecture from plain to best, ended by NULL, and whether this machine has one. */
+SP_API const char *const *sp_cpu_levels(void);
+SP_API bool sp_cpu_level_available(const char *level);
+
+/* The processor's name for itself, at most `size` bytes with its end. */
+SP_API void sp_cpu_describe(char *name, size_t size);
+
 /*
  * The network's two dense results for one frame of width x height pixels, row by row.
  * Made by sp_maps_alloc, written by sp_engine_run, which grows or shrinks them as it needs.

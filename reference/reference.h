@@ -21,4 +21,23 @@
 bool sp_reference_forward(const sp_weights *weights, const uint8_t *pixels, size_t stride, uint32_t width,
                           uint32_t height, float *scores, float *descriptors);
 
+/* Keep a pixel that equals the maximum of its window of 2r+1, else 0. */
+void sp_reference_nms_single(const float *scores, int width, int height, int radius, float *out);
+
+/* The rule of transformers: then two rounds in which pixels that lie near no kept one compete among
+ * themselves. False when memory runs out. */
+bool sp_reference_nms_hf(const float *scores, int width, int height, int radius, float *out);
+
+/*
+ * Scores above `threshold`, at least `border` from every side, inside the content, where `mask` (or
+ * NULL) is not 0; by descending score, ties by y, then x; the first `limit` of them (negative: all).
+ * `xy` [count][2] and `selected` [count] have room for every pixel. The count, or -1 without memory.
+ */
+int sp_reference_select(const float *scores, int width, int height, int content_width, int content_height,
+                        const uint8_t *mask, float threshold, int border, int limit, int *xy, float *selected);
+
+/* A descriptor [256] at the pixel (x, y) from the map [rows][columns][256], as the contract in
+ * superpoint.h's sp_features and docs/architecture.md defines it. */
+void sp_reference_sample(const float *map, int columns, int rows, int x, int y, float *out);
+
 #endif

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "superpoint.h"
+
 static const char *const level_names[] = {"c", "avx2", "avx512", "avx512vnni", "amx", "neon"};
 
 const char *sp_cpu_level_text(sp_cpu_level level) {
@@ -20,6 +22,22 @@ bool sp_cpu_level_parse(const char *text, sp_cpu_level *level) {
             return true;
         }
     return false;
+}
+
+const char *const *sp_cpu_levels(void) {
+#if defined(__x86_64__)
+    static const char *const levels[] = {"c", "avx2", "avx512", "avx512vnni", "amx", NULL};
+#elif defined(__aarch64__)
+    static const char *const levels[] = {"c", "neon", NULL};
+#else
+    static const char *const levels[] = {"c", NULL};
+#endif
+    return levels;
+}
+
+bool sp_cpu_level_available(const char *text) {
+    sp_cpu_level level;
+    return sp_cpu_level_parse(text, &level) && sp_cpu_has(level);
 }
 
 uint32_t sp_cpu_count(void) {
@@ -83,7 +101,7 @@ sp_cpu_level sp_cpu_best(void) {
     return SP_CPU_C;
 }
 
-void sp_cpu_name(char *name, unsigned size) {
+void sp_cpu_describe(char *name, size_t size) {
     unsigned words[13] = {0};
     for (unsigned leaf = 0; leaf < 3; leaf++) /* the brand string, 48 bytes in three leaves */
         if (!__get_cpuid(0x80000002u + leaf, &words[4 * leaf], &words[4 * leaf + 1], &words[4 * leaf + 2],
@@ -109,7 +127,7 @@ sp_cpu_level sp_cpu_best(void) {
     return sp_cpu_has(SP_CPU_NEON) ? SP_CPU_NEON : SP_CPU_C;
 }
 
-void sp_cpu_name(char *name, unsigned size) {
+void sp_cpu_describe(char *name, size_t size) {
 #if defined(__aarch64__)
     snprintf(name, size, "64-bit Arm processor");
 #else

@@ -30,9 +30,6 @@ const char *sp_cpu_level_text(sp_cpu_level level);
 /* The level of that name; false when there is none. */
 bool sp_cpu_level_parse(const char *text, sp_cpu_level *level);
 
-/* The processor's name for itself, into `name`. */
-void sp_cpu_name(char *name, unsigned size);
-
 /* CPUs that this process may run on, by its affinity mask. */
 uint32_t sp_cpu_count(void);
 

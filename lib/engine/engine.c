@@ -57,6 +57,27 @@ static sp_status complete(const sp_engine_options *given, sp_engine_options *opt
     return SP_OK;
 }
 
+const char *const *sp_engine_names(void) {
+    static const char *const names[] = {
+#ifdef SP_ENGINE_BLACKHOLE
+        "blackhole",
+#endif
+#ifdef SP_ENGINE_CPU
+        "cpu",
+#endif
+        "reference", NULL};
+    return names;
+}
+
+sp_status sp_engine_probe(const char *engine, sp_error *err) {
+    sp_engine_options options;
+    sp_engine_options_default(&options);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(engine, kinds[i]->name) == 0)
+            return kinds[i]->probe(&options, err);
+    return sp_fail(err, SP_ERR_NOT_FOUND, "engine: %s is not part of this build", engine);
+}
+
 static sp_status choose(const sp_engine_options *options, const sp_engine_kind **kind, sp_error *err) {
     bool automatic = strcmp(options->engine, "auto") == 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -1,0 +1,49 @@
+# The front of the build. CMake does the work, in build/; sanitizer builds have folders of their own.
+BUILD ?= build
+PORT  ?= 20000
+JOBS  ?= $(shell nproc)
+
+.DEFAULT_GOAL := build
+.PHONY: help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install the Debian packages that building needs
+	@scripts/install-packages build
+
+test-deps: deps
+	@scripts/install-packages test
+
+build: deps ## build programs and library into build/ (programs in build/bin)
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+
+serve: build ## build, then serve on port 20000 or the next free one
+	@exec $(BUILD)/bin/superpoint serve --port $(PORT)
+
+test: test-release test-asan ## every test, in a release build and under address and undefined-behaviour sanitizers
+
+test-release: test-deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+	@cd $(BUILD) && ctest --output-on-failure
+
+test-asan: test-deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=ON -DSP_SANITIZE=address,undefined >/dev/null
+	@cmake --build $(BUILD)-asan -j $(JOBS)
+	@cd $(BUILD)-asan && ctest --output-on-failure
+
+test-tsan: test-deps ## the tests under ThreadSanitizer
+	@cmake -S . -B $(BUILD)-tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=ON -DSP_SANITIZE=thread >/dev/null
+	@cmake --build $(BUILD)-tsan -j $(JOBS)
+	@cd $(BUILD)-tsan && ctest --output-on-failure
+
+format: ## format all C sources
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+check-format: test-deps ## fail where a C source is not formatted
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 --dry-run --Werror
+
+clean: ## remove what was built
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan

@@ -1,0 +1,50 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "superpoint.h"
+
+static const struct {
+    const char *name;
+    sp_command *run;
+    const char *summary;
+} commands[] = {
+    {"detect", sp_command_detect, "find the keypoints of pictures"},
+    {"validate", sp_command_validate, "hold an engine's accuracy against the fp32 reference"},
+    {"info", sp_command_info, "say what weights, engines and machine are at hand"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *out) {
+    fprintf(out,
+            "usage: superpoint COMMAND [OPTION...]\n\n"
+            "Finds interest points in pictures and describes each by 256 numbers (SuperPoint, arXiv:1712.07629).\n\n"
+            "Commands:\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf(out, "\n`superpoint COMMAND --help` shows a command's options and examples.\n"
+                 "`superpoint --version` prints the version.\n\n"
+                 "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return EXIT_OK;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
+        printf("superpoint %s\n", sp_version());
+        return EXIT_OK;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "superpoint: no command is called %s; `superpoint --help` lists them\n", name);
+    return EXIT_USAGE;
+}
