@@ -1,0 +1,217 @@
+/*
+ * The float32 kernels. Included once for each instruction set, which defines
+ *   VEC, VL           a vector of floats and how many it holds (SP_OUT_UNIT is a multiple of VL)
+ *   LOAD STORE SET1 FMA MAX   on it; FMA(a, b, c) = a * b + c
+ *   VECTORS, PIXELS   the block that a kernel keeps in registers: VECTORS * VL output channels of PIXELS pixels
+ *   NAME              of the table
+ *   LEVEL             of it
+ *
+ * A block needs VECTORS * PIXELS accumulators, VECTORS weights and one broadcast input in registers:
+ * the constants are chosen for 16 (AVX2), or 32 registers (AVX-512, NEON). Each input value is then used VECTORS
+ * times and each weight PIXELS times for one load.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/cpu/kernels.h"
+
+enum { LANES = SP_LINE / sizeof(float), OUTS = VECTORS * VL };
+
+typedef VEC block[PIXELS][VECTORS];
+
+static uint32_t padded_out(const sp_layer *layer) {
+    return (layer->out + SP_OUT_UNIT - 1u) / SP_OUT_UNIT * SP_OUT_UNIT;
+}
+
+static size_t packed_bytes(const sp_layer *layer) {
+    return (size_t)padded_out(layer) * layer->in * layer->kernel * layer->kernel * sizeof(float);
+}
+
+/* [out / OUTS][ky][in / LANES][kx][LANES][OUTS]: the order in which a block reads them. The last
+ * block of the logits has fewer outputs (80 = 2 * 32 + 16) and is stored just as narrow. */
+static void pack(const sp_layer *layer, const float *kernel, void *packed) {
+    const uint32_t k = layer->kernel, outs = padded_out(layer);
+    const uint32_t lanes = layer->in < LANES ? layer->in : LANES;
+    const float scale = layer->in == 1 ? 1.0f / 255.0f : 1.0f;
+    float *w = packed;
+    for (uint32_t first = 0; first < outs; first += OUTS)
+        for (uint32_t ky = 0; ky < k; ky++)
+            for (uint32_t g = 0; g < layer->in; g += lanes)
+                for (uint32_t kx = 0; kx < k; kx++)
+                    for (uint32_t i = g; i < g + lanes; i++)
+                        for (uint32_t o = first; o < first + OUTS && o < outs; o++)
+                            *w++ = o < layer->out ? kernel[((o * layer->in + i) * k + ky) * k + kx] * scale : 0;
+}
+
+/* sums[p][v] += in[p][i] * w[i][v] over the `inputs` channels of a line; pixels are `step` floats apart. */
+static inline __attribute__((always_inline)) void accumulate(VEC (*restrict sums)[VECTORS], const float *restrict in,
+                                                             size_t step, const float *restrict w, int inputs,
+                                                             const int vectors) {
+    for (int i = 0; i < inputs; i++, w += vectors * VL) {
+        VEC weight[VECTORS];
+        for (int v = 0; v < vectors; v++)
+            weight[v] = LOAD(w + v * VL);
+#pragma GCC unroll 16
+        for (int p = 0; p < PIXELS; p++) {
+            const VEC value = SET1(in[(size_t)p * step + (size_t)i]);
+            for (int v = 0; v < vectors; v++)
+                sums[p][v] = FMA(value, weight[v], sums[p][v]);
+        }
+    }
+}
+
+/* One block of a convolution of size `kernel` without its bias. rows[ky] is the input row at the
+ * block's first pixel. */
+static inline __attribute__((always_inline)) void convolve(VEC (*out)[VECTORS], const uint8_t *const *rows,
+                                                           size_t pitch, uint32_t groups, const int kernel,
+                                                           const float *w, const int vectors) {
+    block sums;
+    for (int p = 0; p < PIXELS; p++)
+        for (int v = 0; v < vectors; v++)
+            sums[p][v] = SET1(0);
+    for (int ky = 0; ky < kernel; ky++)
+        for (uint32_t g = 0; g < groups; g++)
+            for (int kx = 0; kx < kernel; kx++, w += LANES * vectors * VL)
+                accumulate(sums, (const float *)(rows[ky] + g * pitch) + (kx - kernel / 2) * LANES, LANES, w, LANES,
+                           vectors);
+    for (int p = 0; p < PIXELS; p++)
+        for (int v = 0; v < vectors; v++)
+            out[p][v] = sums[p][v];
+}
+
+/* First pixels of the blocks of a row: whole blocks from the left, the last one moved left so that it
+ * ends with the row where the row is long enough. */
+static uint32_t block_start(uint32_t x, uint32_t width) {
+    return x + PIXELS <= width || width < PIXELS ? x : width - PIXELS;
+}
+
+/* Where channel `o` of pixel x lies in a row. */
+static inline float *place(uint8_t *row, size_t pitch, uint32_t o, uint32_t x) {
+    return (float *)(row + o / LANES * pitch) + (size_t)x * LANES + o % LANES;
+}
+
+static inline void store_relu(VEC (*sums)[VECTORS], const float *bias, uint8_t *row, size_t pitch, uint32_t o,
+                              uint32_t x, uint32_t width) {
+    for (int v = 0; v < VECTORS; v++) {
+        const VEC b = LOAD(bias + o + v * VL);
+        float *to = place(row, pitch, o + (uint32_t)v * VL, x);
+        for (uint32_t p = 0; p < PIXELS && x + p < width; p++)
+            STORE(to + p * LANES, MAX(ADD(sums[p][v], b), SET1(0)));
+    }
+}
+
+static inline void store_pooled(VEC (*a)[VECTORS], VEC (*b)[VECTORS], const float *bias, uint8_t *row, size_t pitch,
+                                uint32_t o, uint32_t x, uint32_t width) {
+    for (int v = 0; v < VECTORS; v++) {
+        const VEC add = LOAD(bias + o + v * VL);
+        float *to = place(row, pitch, o + (uint32_t)v * VL, x / 2);
+        for (uint32_t p = 0; p < PIXELS && x + p < width; p += 2) {
+            const VEC m = MAX(MAX(a[p][v], a[p + 1][v]), MAX(b[p][v], b[p + 1][v]));
+            STORE(to + p / 2 * LANES, MAX(ADD(m, add), SET1(0)));
+        }
+    }
+}
+
+/* The input rows of output row `y` of the pair, at pixel x. */
+static inline void rows_at(const sp_row_pair *rows, int y, uint32_t x, const uint8_t *at[3]) {
+    for (int ky = 0; ky < 3; ky++)
+        at[ky] = rows->in[y + ky] + (size_t)x * SP_LINE;
+}
+
+static void conv(const sp_packed *packed, const sp_row_pair *rows) {
+    const uint32_t groups = packed->layer->in / LANES;
+    const float *w = packed->weights;
+    for (uint32_t o = 0; o < packed->layer->out; o += OUTS, w += (size_t)9 * packed->layer->in * OUTS)
+        for (int y = 0; y < 2 && rows->out[y]; y++)
+            for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
+                const uint32_t x = block_start(x0, rows->width);
+                const uint8_t *at[3];
+                block sums;
+                rows_at(rows, y, x, at);
+                convolve(sums, at, rows->in_pitch, groups, 3, w, VECTORS);
+                store_relu(sums, packed->bias, rows->out[y], rows->out_pitch, o, x, rows->width);
+            }
+}
+
+static void conv_pool(const sp_packed *packed, const sp_row_pair *rows) {
+    const uint32_t groups = packed->layer->in / LANES;
+    const float *w = packed->weights;
+    for (uint32_t o = 0; o < packed->layer->out; o += OUTS, w += (size_t)9 * packed->layer->in * OUTS)
+        for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
+            const uint32_t x = block_start(x0, rows->width);
+            const uint8_t *at[3];
+            block sums[2];
+            for (int y = 0; y < 2; y++) {
+                rows_at(rows, y, x, at);
+                convolve(sums[y], at, rows->in_pitch, groups, 3, w, VECTORS);
+            }
+            store_pooled(sums[0], sums[1], packed->bias, rows->out[0], rows->out_pitch, o, x, rows->width);
+        }
+}
+
+static inline __attribute__((always_inline)) void head_block(const sp_packed *packed, const sp_row_pair *rows,
+                                                             const float *w, uint32_t o, float *const out[2],
+                                                             size_t stride, const int vectors) {
+    for (int y = 0; y < 2 && out[y]; y++)
+        for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
+            const uint32_t x = block_start(x0, rows->width);
+            const uint8_t *at[1] = {rows->in[y] + (size_t)x * SP_LINE};
+            block sums;
+            convolve(sums, at, rows->in_pitch, packed->layer->in / LANES, 1, w, vectors);
+            for (uint32_t p = 0; p < PIXELS && x + p < rows->width; p++)
+                for (int v = 0; v < vectors; v++)
+                    STORE(out[y] + (x + p) * stride + o + (uint32_t)v * VL,
+                          ADD(sums[p][v], LOAD(packed->bias + o + v * VL)));
+        }
+}
+
+static void head(const sp_packed *packed, const sp_row_pair *rows, float *const out[2], size_t stride) {
+    const uint32_t outs = padded_out(packed->layer);
+    const float *w = packed->weights;
+    uint32_t o = 0;
+    for (; o + OUTS <= outs; o += OUTS, w += (size_t)packed->layer->in * OUTS)
+        head_block(packed, rows, w, o, out, stride, VECTORS);
+    if (o < outs)
+        head_block(packed, rows, w, o, out, stride, SP_OUT_UNIT / VL);
+}
+
+/* Pixels as floats between a zero on the left and zeros on the right. */
+static void pixels_to_floats(const uint8_t *pixels, uint32_t width, float *out) {
+    out[0] = 0;
+    for (uint32_t x = 0; x < width; x++)
+        out[1 + x] = pixels ? pixels[x] : 0;
+    memset(out + 1 + width, 0, (2 * SP_BLOCK_PIXELS - 1) * sizeof *out);
+}
+
+static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint32_t width, uint8_t *out,
+                  size_t out_pitch, float *floats) {
+    const size_t line = (size_t)width + 2 * SP_BLOCK_PIXELS;
+    for (int ky = 0; ky < 3; ky++)
+        pixels_to_floats(pixels[ky], width, floats + (size_t)ky * line);
+    const float *w = packed->weights;
+    for (uint32_t o = 0; o < packed->layer->out; o += OUTS, w += 9 * OUTS)
+        for (uint32_t x0 = 0; x0 < width; x0 += PIXELS) {
+            const uint32_t x = block_start(x0, width);
+            block sums;
+            for (int p = 0; p < PIXELS; p++)
+                for (int v = 0; v < VECTORS; v++)
+                    sums[p][v] = SET1(0);
+            for (int ky = 0; ky < 3; ky++)
+                accumulate(sums, floats + (size_t)ky * line + x, 1, w + (size_t)3 * OUTS * (size_t)ky, 3, VECTORS);
+            store_relu(sums, packed->bias, out, out_pitch, o, x, width);
+        }
+}
+
+#include "engine/cpu/outputs_template.h"
+
+const sp_kernels NAME = {.level = LEVEL,
+                         .precision = SP_PRECISION_FP32,
+                         .lanes = LANES,
+                         .packed_bytes = packed_bytes,
+                         .pack = pack,
+                         .first = first,
+                         .conv = conv,
+                         .conv_pool = conv_pool,
+                         .head = head,
+                         .scores = scores,
+                         .normalise = normalise};

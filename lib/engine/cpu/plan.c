@@ -1,0 +1,380 @@
+/*
+ * A frame walks through the network in bands of rows. Each layer goes as far as the rows of its
+ * input allow, keeps the few rows that the next band will need again, and the next layer follows.
+ * A band is chosen so that what lies between the layers stays in the cache.
+ *
+ * Two places are fused: the first two layers (the largest map lives only in a few rows of each
+ * thread), and the heads (from the encoder's last map to the two results, a pair of rows at a time).
+ */
+#include "engine/cpu/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "engine/cpu/memory.h"
+
+enum {
+    /* Rows between the layers (all windows together) that a band may fill. */
+    WINDOW_BYTES = 24 << 20,
+    /* Fewest rows of cells in a band: below that, threads wait for each other more than they work. */
+    MIN_BAND_CELLS = 4,
+    /* Rows of layer 0 that a thread keeps. */
+    FIRST_ROWS = 4,
+    HEAD_CHANNELS = 256
+};
+
+/* The map after layer i (1...7), pooling included. */
+typedef struct stage {
+    sp_lines map;
+    uint32_t done; /* rows of it that have been made in this frame */
+} stage;
+
+typedef struct thread_room {
+    uint8_t *scratch;
+    sp_lines first;  /* layer 0 */
+    float *floats;   /* three rows of pixels */
+    sp_lines hidden; /* a head's 256 channels, two rows */
+    float *logits;   /* two rows of cells */
+} thread_room;
+
+struct sp_plan {
+    const sp_kernels *kernels;
+    sp_pool *pool;
+    sp_packed layers[SP_LAYERS];
+    sp_block weights;
+    uint32_t band_cells; /* asked for; 0: chosen by size */
+
+    uint32_t width, height; /* of the frame that the windows are made for */
+    uint32_t band;          /* rows of cells in a band */
+    sp_block windows;
+    stage stages[SP_ENCODER_END]; /* [0] is not used: it lives in the threads' rooms */
+    thread_room *rooms;
+
+    /* Of the running frame. */
+    const sp_frame *frame;
+    sp_maps *maps;
+    uint32_t cells_done;
+    /* Of the running step. */
+    int layer;
+    uint32_t from, until; /* rows of the layer's own output, before pooling */
+};
+
+/* ---------------------------------------------------------------- weights -------------------- */
+
+static size_t bias_floats(const sp_layer *layer) {
+    return sp_round_up(layer->out, SP_OUT_UNIT);
+}
+
+static sp_status pack_all(sp_plan *plan, const sp_weights *weights, sp_error *err) {
+    size_t at[SP_LAYERS], total = 0;
+    for (int i = 0; i < SP_LAYERS; i++) {
+        at[i] = total;
+        total += sp_round_up(plan->kernels->packed_bytes(&sp_network[i]), SP_LINE) +
+                 sp_round_up(bias_floats(&sp_network[i]) * sizeof(float), SP_LINE);
+    }
+    sp_status status = sp_block_alloc(&plan->weights, total, "packed weights", err);
+    for (int i = 0; status == SP_OK && i < SP_LAYERS; i++) {
+        const sp_layer *layer = &sp_network[i];
+        uint8_t *to = plan->weights.data + at[i];
+        float *bias = (float *)(to + sp_round_up(plan->kernels->packed_bytes(layer), SP_LINE));
+        plan->kernels->pack(layer, weights->kernel[i], to);
+        memcpy(bias, weights->bias[i], layer->out * sizeof *bias); /* the rest of the block is zero */
+        plan->layers[i] = (sp_packed){layer, to, bias};
+    }
+    return status;
+}
+
+/* ---------------------------------------------------------------- rows ----------------------- */
+
+static uint32_t rows_after(const sp_plan *plan, int layer) {
+    return (plan->height >> sp_network[layer].shrink) >> sp_network[layer].pool;
+}
+
+/* Rows of layer i's output, before pooling, that its input allows: all but the last where the input
+ * is not complete. Whole pairs, since kernels make two rows at once. */
+static uint32_t rows_possible(uint32_t input_done, uint32_t input_rows) {
+    if (input_done == input_rows)
+        return input_rows;
+    return input_done ? (input_done - 1) & ~1u : 0;
+}
+
+/* How many rows each stage has after band `band`; `done` has the state before it. */
+static void advance(const sp_plan *plan, uint32_t band, uint32_t done[SP_ENCODER_END]) {
+    uint64_t pooled = (uint64_t)(band + 1) * plan->band * (SP_CELL / 2);
+    uint32_t rows = plan->height / 2;
+    done[1] = pooled < rows ? (uint32_t)pooled : rows;
+    for (int i = 2; i < SP_ENCODER_END; i++)
+        done[i] = rows_possible(done[i - 1], rows_after(plan, i - 1)) >> sp_network[i].pool;
+}
+
+static uint32_t bands(const sp_plan *plan) {
+    return (plan->height / SP_CELL + plan->band - 1) / plan->band;
+}
+
+/* The most rows of each stage that are needed at once: from the one above its reader's next row to
+ * the last one made. */
+static void window_rows(const sp_plan *plan, uint32_t rows[SP_ENCODER_END]) {
+    uint32_t before[SP_ENCODER_END] = {0}, after[SP_ENCODER_END];
+    uint32_t read = 0; /* rows of cells that the heads have made */
+    memset(rows, 0, SP_ENCODER_END * sizeof *rows);
+    for (uint32_t b = 0; b < bands(plan); b++) {
+        memcpy(after, before, sizeof after);
+        advance(plan, b, after);
+        for (int i = 1; i < SP_ENCODER_END; i++) {
+            uint32_t next = i + 1 < SP_ENCODER_END ? before[i + 1] << sp_network[i + 1].pool : read;
+            uint32_t span = after[i] - (next ? next - 1 : 0);
+            rows[i] = span > rows[i] ? span : rows[i];
+        }
+        read = rows_possible(after[SP_ENCODER_END - 1], plan->height / SP_CELL);
+        memcpy(before, after, sizeof before);
+    }
+}
+
+/* ---------------------------------------------------------------- room ----------------------- */
+
+static sp_lines lines_of(const sp_plan *plan, uint32_t channels, uint32_t width, uint32_t height, uint32_t rows) {
+    return (sp_lines){.pitch = sp_lines_pitch(width),
+                      .groups = channels / plan->kernels->lanes,
+                      .rows = rows,
+                      .width = width,
+                      .height = height};
+}
+
+static size_t lines_bytes(const sp_lines *map) {
+    return (map->rows + 1) * sp_lines_row_bytes(map) + SP_LINE;
+}
+
+static size_t shape_windows(sp_plan *plan) {
+    uint32_t rows[SP_ENCODER_END];
+    window_rows(plan, rows);
+    size_t total = 0;
+    for (int i = 1; i < SP_ENCODER_END; i++) {
+        uint32_t shrink = sp_network[i].shrink + sp_network[i].pool;
+        plan->stages[i].map = lines_of(plan, sp_network[i].out, plan->width >> shrink, plan->height >> shrink, rows[i]);
+        total += lines_bytes(&plan->stages[i].map);
+    }
+    return total;
+}
+
+/* Set the height of a band and shape the windows for it; their bytes. */
+static size_t choose_band(sp_plan *plan) {
+    const uint32_t cells = plan->height / SP_CELL;
+    if (plan->band_cells) {
+        plan->band = plan->band_cells < cells ? plan->band_cells : cells;
+        return shape_windows(plan);
+    }
+    size_t total;
+    plan->band = cells;
+    while ((total = shape_windows(plan)) > WINDOW_BYTES && plan->band > MIN_BAND_CELLS)
+        plan->band = plan->band / 2 > MIN_BAND_CELLS ? (plan->band + 1) / 2 : MIN_BAND_CELLS;
+    return total;
+}
+
+static void shape_room(const sp_plan *plan, thread_room *room) {
+    room->first = lines_of(plan, sp_network[0].out, plan->width, plan->height, FIRST_ROWS);
+    room->hidden = lines_of(plan, HEAD_CHANNELS, plan->width / SP_CELL, 2, 2);
+}
+
+static size_t floats_bytes(const sp_plan *plan) {
+    return sp_round_up(3 * (plan->width + 2 * SP_BLOCK_PIXELS) * sizeof(float), SP_LINE);
+}
+
+static size_t logits_bytes(const sp_plan *plan) {
+    return (size_t)2 * (plan->width / SP_CELL) * SP_LOGITS_PADDED * sizeof(float);
+}
+
+static uint8_t *take(uint8_t **at, size_t bytes) {
+    uint8_t *here = *at;
+    *at += bytes;
+    return here;
+}
+
+sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_error *err) {
+    if (plan->width == width && plan->height == height)
+        return SP_OK;
+    plan->width = width;
+    plan->height = height;
+    const size_t total = choose_band(plan);
+
+    const uint32_t threads = sp_pool_threads(plan->pool);
+    thread_room shape;
+    shape_room(plan, &shape);
+    const size_t room_bytes = SP_SCRATCH_BYTES + lines_bytes(&shape.first) + floats_bytes(plan) +
+                              lines_bytes(&shape.hidden) + logits_bytes(plan);
+    plan->width = 0; /* nothing is prepared until all is */
+    sp_block_free(&plan->windows);
+    sp_status status = sp_block_alloc(&plan->windows, total + threads * room_bytes, "maps between the layers", err);
+    if (status != SP_OK)
+        return status;
+    uint8_t *at = plan->windows.data;
+    for (int i = 1; i < SP_ENCODER_END; i++)
+        plan->stages[i].map.data = take(&at, lines_bytes(&plan->stages[i].map));
+    for (uint32_t t = 0; t < threads; t++) {
+        thread_room *room = &plan->rooms[t];
+        *room = shape;
+        room->scratch = take(&at, SP_SCRATCH_BYTES);
+        room->first.data = take(&at, lines_bytes(&room->first));
+        room->floats = (float *)take(&at, floats_bytes(plan));
+        room->hidden.data = take(&at, lines_bytes(&room->hidden));
+        room->logits = (float *)take(&at, logits_bytes(plan));
+    }
+    plan->width = width;
+    return SP_OK;
+}
+
+/* ---------------------------------------------------------------- steps ---------------------- */
+
+static void input_rows(const sp_lines *map, uint32_t y, sp_row_pair *pair) {
+    for (int i = 0; i < 4; i++)
+        pair->in[i] = sp_lines_row(map, (int64_t)y + i - 1);
+    pair->in_pitch = map->pitch;
+    pair->width = map->width;
+}
+
+static void make_first_row(const sp_plan *plan, thread_room *room, uint32_t y) {
+    const sp_frame *frame = plan->frame;
+    const uint8_t *rows[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t from = (int64_t)y + i - 1;
+        rows[i] = from < 0 || from >= frame->height ? NULL : frame->pixels + (size_t)from * frame->stride;
+    }
+    plan->kernels->first(&plan->layers[0], rows, frame->width, sp_lines_row(&room->first, y), room->first.pitch,
+                         room->floats);
+}
+
+/* Layers 0 and 1; an item is a row of the pooled map. */
+static void run_first_pair(void *context, size_t first, size_t last, uint32_t thread) {
+    const sp_plan *plan = context;
+    thread_room *room = &plan->rooms[thread];
+    const sp_lines *out = &plan->stages[1].map;
+    const uint32_t y0 = plan->from / 2 + (uint32_t)first, y1 = plan->from / 2 + (uint32_t)last;
+    uint32_t made = y0 ? 2 * y0 - 1 : 0; /* first row of layer 0 that is missing */
+    for (uint32_t y = y0; y < y1; y++) {
+        for (; made < 2 * y + 3 && made < plan->height; made++)
+            make_first_row(plan, room, made);
+        sp_row_pair pair = {.out = {sp_lines_row(out, y), NULL}, .out_pitch = out->pitch, .scratch = room->scratch};
+        input_rows(&room->first, 2 * y, &pair);
+        plan->kernels->conv_pool(&plan->layers[1], &pair);
+    }
+}
+
+/* A layer of the encoder; an item is a pair of its rows before pooling. */
+static void run_pairs(void *context, size_t first, size_t last, uint32_t thread) {
+    const sp_plan *plan = context;
+    const sp_layer *layer = &sp_network[plan->layer];
+    const sp_lines *in = &plan->stages[plan->layer - 1].map, *out = &plan->stages[plan->layer].map;
+    for (size_t i = first; i < last; i++) {
+        const uint32_t y = plan->from + 2 * (uint32_t)i;
+        sp_row_pair pair = {.out_pitch = out->pitch, .scratch = plan->rooms[thread].scratch};
+        input_rows(in, y, &pair);
+        if (layer->pool) {
+            pair.out[0] = sp_lines_row(out, y / 2);
+            plan->kernels->conv_pool(&plan->layers[plan->layer], &pair);
+        } else {
+            pair.out[0] = sp_lines_row(out, y);
+            pair.out[1] = y + 1 < plan->until ? sp_lines_row(out, y + 1) : NULL;
+            plan->kernels->conv(&plan->layers[plan->layer], &pair);
+        }
+    }
+}
+
+/* One head over a pair of rows of cells, down to its numbers in float32. */
+static void run_head(const sp_plan *plan, thread_room *room, int layer, uint32_t y, float *const out[2],
+                     size_t stride) {
+    const sp_lines *hidden = &room->hidden;
+    sp_row_pair pair = {.out_pitch = hidden->pitch, .scratch = room->scratch};
+    input_rows(&plan->stages[SP_ENCODER_END - 1].map, y, &pair);
+    pair.out[0] = sp_lines_row(hidden, 0);
+    pair.out[1] = out[1] ? sp_lines_row(hidden, 1) : NULL;
+    plan->kernels->conv(&plan->layers[layer], &pair);
+
+    sp_row_pair second = {.in = {pair.out[0], sp_lines_row(hidden, 1)},
+                          .in_pitch = hidden->pitch,
+                          .width = hidden->width,
+                          .scratch = room->scratch};
+    plan->kernels->head(&plan->layers[layer + 1], &second, out, stride);
+}
+
+/* Both heads; an item is a pair of rows of cells. */
+static void run_heads(void *context, size_t first, size_t last, uint32_t thread) {
+    const sp_plan *plan = context;
+    thread_room *room = &plan->rooms[thread];
+    const uint32_t cells = plan->width / SP_CELL;
+    for (size_t i = first; i < last; i++) {
+        const uint32_t y = plan->from + 2 * (uint32_t)i;
+        const bool second = y + 1 < plan->until;
+        float *logits[2] = {room->logits, second ? room->logits + (size_t)cells * SP_LOGITS_PADDED : NULL};
+        run_head(plan, room, SP_DETECTOR_A, y, logits, SP_LOGITS_PADDED);
+        float *descriptors = plan->maps->descriptors + (size_t)y * cells * SP_DESCRIPTOR_DIM;
+        float *raw[2] = {descriptors, second ? descriptors + (size_t)cells * SP_DESCRIPTOR_DIM : NULL};
+        run_head(plan, room, SP_DESCRIPTOR_A, y, raw, SP_DESCRIPTOR_DIM);
+        for (int row = 0; row < 1 + second; row++) {
+            float *scores = plan->maps->scores + ((size_t)y + (size_t)row) * SP_CELL * plan->width;
+            plan->kernels->scores(logits[row], cells, scores, plan->width);
+            plan->kernels->normalise(raw[row], cells);
+        }
+    }
+}
+
+/* Run `task` over rows [from, until) in pairs. */
+static void run_rows(sp_plan *plan, sp_pool_task *task, int layer, uint32_t from, uint32_t until) {
+    if (from >= until)
+        return;
+    plan->layer = layer;
+    plan->from = from;
+    plan->until = until;
+    sp_pool_run(plan->pool, (until - from + 1) / 2, task, plan);
+}
+
+sp_status sp_plan_run(sp_plan *plan, const sp_frame *frame, sp_maps *maps, sp_error *err) {
+    sp_status status = sp_plan_prepare(plan, frame->width, frame->height, err);
+    if (status != SP_OK)
+        return status;
+    plan->frame = frame;
+    plan->maps = maps;
+    uint32_t done[SP_ENCODER_END] = {0}, next[SP_ENCODER_END] = {0}, cells = 0;
+    for (uint32_t b = 0; b < bands(plan); b++) {
+        advance(plan, b, next);
+        run_rows(plan, run_first_pair, 1, 2 * done[1], 2 * next[1]);
+        for (int i = 2; i < SP_ENCODER_END; i++)
+            run_rows(plan, run_pairs, i, done[i] << sp_network[i].pool, next[i] << sp_network[i].pool);
+        const uint32_t until = rows_possible(next[SP_ENCODER_END - 1], frame->height / SP_CELL);
+        run_rows(plan, run_heads, 0, cells, until);
+        cells = until;
+        memcpy(done, next, sizeof done);
+    }
+    return SP_OK;
+}
+
+/* ---------------------------------------------------------------- life ----------------------- */
+
+sp_status sp_plan_create(const sp_weights *weights, const sp_kernels *kernels, sp_pool *pool, uint32_t band_cells,
+                         sp_plan **out, sp_error *err) {
+    *out = NULL;
+    sp_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return sp_fail_memory(err, "CPU engine", sizeof *plan);
+    plan->kernels = kernels;
+    plan->pool = pool;
+    plan->band_cells = band_cells;
+    plan->rooms = calloc(sp_pool_threads(pool), sizeof *plan->rooms);
+    sp_status status = plan->rooms ? pack_all(plan, weights, err)
+                                   : sp_fail_memory(err, "CPU engine", sp_pool_threads(pool) * sizeof *plan->rooms);
+    if (status != SP_OK) {
+        sp_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return SP_OK;
+}
+
+void sp_plan_free(sp_plan *plan) {
+    if (!plan)
+        return;
+    sp_block_free(&plan->weights);
+    sp_block_free(&plan->windows);
+    free(plan->rooms);
+    free(plan);
+}
