@@ -1,0 +1,24 @@
+/* Weights as the matrix unit wants them. */
+#ifndef BH_PACK_H
+#define BH_PACK_H
+
+#include "model/network.h"
+#include "superpoint.h"
+
+/* Blocks of 2 KiB (16 inputs x 64 outputs) of one group of 64 outputs: taps x input planes, and the bias. */
+uint32_t sp_bh_layer_blocks(const sp_layer *layer);
+uint32_t sp_bh_layer_groups(const sp_layer *layer);
+size_t sp_bh_packed_bytes(const sp_layer *layer);
+
+/*
+ * Pack one layer: [group][block][4 output planes][16 inputs][16 outputs] of fp16. The first layer's nine taps are nine
+ * channels of one plane. SrcA keeps 10 significant bits and cuts the rest, a bias that adds up over the layers, so
+ * weights are rounded to 10 bits here; the bias is the sum of two such numbers.
+ *
+ * `scale` multiplies the kernel, `bias_scale` the bias (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot hold the
+ * layer: a number too large, or more than MAX_LOST of the kernel's energy too small.
+ */
+sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
+                           double bias_scale, uint16_t *out, sp_error *err);
+
+#endif
