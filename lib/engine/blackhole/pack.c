@@ -71,8 +71,7 @@ sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const flo
     if (!(greatest <= HALF_MAX))
         return sp_fail(err, SP_ERR_WEIGHTS_DATA, "blackhole: %s: a weight is beyond fp16's %g", layer->name, HALF_MAX);
     if (lost > MAX_LOST * energy)
-        return sp_fail(err, SP_ERR_WEIGHTS_DATA,
-                       "blackhole: %s: %.2g of the kernel's energy lies below fp16's %.2g", layer->name, lost / energy,
-                       HALF_MIN_NORMAL);
+        return sp_fail(err, SP_ERR_WEIGHTS_DATA, "blackhole: %s: %.2g of the kernel's energy lies below fp16's %.2g",
+                       layer->name, lost / energy, HALF_MIN_NORMAL);
     return SP_OK;
 }

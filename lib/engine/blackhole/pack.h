@@ -15,8 +15,8 @@ size_t sp_bh_packed_bytes(const sp_layer *layer);
  * channels of one plane. SrcA keeps 10 significant bits and cuts the rest, a bias that adds up over the layers, so
  * weights are rounded to 10 bits here; the bias is the sum of two such numbers.
  *
- * `scale` multiplies the kernel, `bias_scale` the bias (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot hold the
- * layer: a number too large, or more than MAX_LOST of the kernel's energy too small.
+ * `scale` multiplies the kernel, `bias_scale` the bias (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot
+ * hold the layer: a number too large, or more than MAX_LOST of the kernel's energy too small.
  */
 sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
                            double bias_scale, uint16_t *out, sp_error *err);

@@ -10,8 +10,8 @@
 enum { IN_A, IN_B, IN_LOGITS, IN_DESCRIPTORS, BUFFERS };
 
 /*
- * Buffers in turns: A takes the one large map (64 channels at full resolution) and B the pooled ones. Layer 0 reads the taps that
- * BRISC made in B. Layer 10 reads what layer 8 read.
+ * Buffers in turns: A takes the one large map (64 channels at full resolution) and B the pooled ones. Layer 0 reads the
+ * taps that BRISC made in B. Layer 10 reads what layer 8 read.
  */
 static const struct {
     uint8_t from, to;
@@ -92,7 +92,8 @@ static void lay_out_results(bh_plan *plan) {
     plan->kept_offset = sp_round_up((size_t)plan->width * plan->height * 4, 64);
     plan->kept_stride = sp_round_up(plan->kept_bytes, 64);
     plan->descriptors_offset = plan->kept_offset + plan->kept_stride * plan->tiles;
-    plan->descriptors_stride = (size_t)planes_of(SP_DESCRIPTOR_DIM) * plan->block_rows * sp_bh_plan_descriptor_pitch(plan);
+    plan->descriptors_stride =
+        (size_t)planes_of(SP_DESCRIPTOR_DIM) * plan->block_rows * sp_bh_plan_descriptor_pitch(plan);
     plan->slot_bytes = sp_round_up(plan->descriptors_offset + plan->descriptors_stride * plan->tiles, 64);
 }
 
@@ -288,7 +289,8 @@ uint64_t sp_bh_plan_matrix_cycles(const bh_plan *plan) {
     for (uint32_t i = 0; i < SP_LAYERS; i++) {
         const sp_layer *n = &sp_network[i];
         const uint32_t rows = plan->block_rows * SP_CELL >> n->shrink, pitch = pitch_at(plan, n->shrink);
-        const uint64_t blocks = n->pool ? rows / 2 * ((pitch - 2 + 31) / 32) : (rows * pitch + BLOCK_PIXELS - 1) / BLOCK_PIXELS;
+        const uint64_t blocks =
+            n->pool ? rows / 2 * ((pitch - 2 + 31) / 32) : (rows * pitch + BLOCK_PIXELS - 1) / BLOCK_PIXELS;
         cycles += blocks * sp_bh_layer_groups(n) * sp_bh_layer_blocks(n) * 32 * plan->phases;
     }
     return cycles;

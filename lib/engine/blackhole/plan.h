@@ -18,12 +18,12 @@ typedef struct bh_block {
 } bh_block;
 
 typedef struct bh_plan {
-    uint32_t width, height;         /* pixels */
-    uint32_t cells_x, cells_y;      /* of the frame */
-    uint32_t grid_rows, grid_cols;  /* of tiles */
-    uint32_t tiles;                 /* grid_rows * grid_cols; tile k is row k / grid_cols, column k % grid_cols */
+    uint32_t width, height;          /* pixels */
+    uint32_t cells_x, cells_y;       /* of the frame */
+    uint32_t grid_rows, grid_cols;   /* of tiles */
+    uint32_t tiles;                  /* grid_rows * grid_cols; tile k is row k / grid_cols, column k % grid_cols */
     uint32_t block_rows, block_cols; /* cells of the largest tile: all tiles use its pitch */
-    uint32_t phases;                /* fidelity phases */
+    uint32_t phases;                 /* fidelity phases */
 
     /* Places in L1, the same in every tile. */
     uint32_t buffer_a, buffer_b, logits, descriptors; /* activation buffers */
@@ -33,7 +33,8 @@ typedef struct bh_plan {
     /* Picture in DRAM. */
     uint32_t picture_pitch, picture_slot_bytes;
 
-    /* Results of a frame in shared memory, from the slot's start. Scores lie as the frame's; the others tile by tile. */
+    /* Results of a frame in shared memory, from the slot's start. Scores lie as the frame's; the others tile by tile.
+     */
     size_t scores_offset, kept_offset, kept_stride, descriptors_offset, descriptors_stride, slot_bytes;
 } bh_plan;
 

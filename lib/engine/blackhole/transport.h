@@ -13,10 +13,10 @@
 enum { BH_MAX_TILES = 140, BH_BANKS = 8 };
 
 typedef struct bh_chip {
-    char name[96];              /* "Tenstorrent Blackhole p150a, /dev/tenstorrent/0" */
-    char versions[96];          /* of driver and board firmware */
-    uint32_t clock_mhz;         /* of the Tensix tiles, now; 0: not known */
-    size_t tiles;               /* Tensix tiles, by columns */
+    char name[96];      /* "Tenstorrent Blackhole p150a, /dev/tenstorrent/0" */
+    char versions[96];  /* of driver and board firmware */
+    uint32_t clock_mhz; /* of the Tensix tiles, now; 0: not known */
+    size_t tiles;       /* Tensix tiles, by columns */
     uint32_t tile[BH_MAX_TILES];
     uint32_t bank[BH_BANKS]; /* one port of each DRAM bank, 4 GiB each */
     bool simulated;
@@ -49,7 +49,8 @@ struct bh_transport {
     void (*close)(bh_transport *t);
 };
 
-/* The simulator's library, built for Blackhole. One user per process at a time; the chip keeps its state from one to the next. */
+/* The simulator's library, built for Blackhole. One user per process at a time; the chip keeps its state from one to
+ * the next. */
 sp_status sp_bh_open_simulator(const char *library, bh_transport **transport, sp_error *err);
 
 #endif

@@ -51,7 +51,8 @@ typedef struct sim_transport {
     uint64_t clocks;
 } sim_transport;
 
-/* The chip reads or writes shared memory. What lies outside is not touched: a stray write of the firmware must not reach this process. */
+/* The chip reads or writes shared memory. What lies outside is not touched: a stray write of the firmware must not
+ * reach this process. */
 static unsigned char *shared_at(uint64_t address, uint32_t n) {
     for (size_t i = 0; i < sim.shares; i++)
         if (address >= sim.share[i].base && address - sim.share[i].base <= sim.share[i].bytes &&

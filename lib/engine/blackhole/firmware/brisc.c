@@ -1,7 +1,7 @@
 /*
  * BRISC: the conductor of a tile. It walks the layer table, keeps the weights coming, exchanges halos with the eight
- * tiles around, makes the first layer's input from the picture, and writes the descriptors out. The host starts a frame and
- * reads its results; it does nothing between layers.
+ * tiles around, makes the first layer's input from the picture, and writes the descriptors out. The host starts a frame
+ * and reads its results; it does nothing between layers.
  */
 #include "float.h"
 #define NOC_OWN_INITIATOR 0u
@@ -206,7 +206,8 @@ static void finish_frame(u32 number, u32 frame) {
     wait_tending(&MB->frames.value, MB->tiles * (frame + 1));
     MB->brisc_out.value = frame + 1;
     publish(&MB->brisc_out.value);
-    noc_write((u32)&MB->brisc_out, MB->finished.at, (u64)MB->finished.high << 32 | MB->finished.low, sizeof(struct line));
+    noc_write((u32)&MB->brisc_out, MB->finished.at, (u64)MB->finished.high << 32 | MB->finished.low,
+              sizeof(struct line));
     noc_wait();
 }
 

@@ -1,6 +1,6 @@
 /*
- * BRISC of a spare tile: reads every group of weights from DRAM once and multicasts it to a rectangle of tiles, instead of
- * every tile fetching its own copy.
+ * BRISC of a spare tile: reads every group of weights from DRAM once and multicasts it to a rectangle of tiles, instead
+ * of every tile fetching its own copy.
  *
  * Flow control: a tile adds 1 to used[g & 1] here when it has used up group g. Group g may be sent when all tiles
  * have used g-2, that is when the counter of its parity says users * (g/2). One counter for both parities would

@@ -1,6 +1,7 @@
 /*
  * fp32 on the BRISC and NCRISC cores: add, subtract, multiply, fused multiply-add, compare, conversion to nearest.
- * There is no divide and no square root, and denormals are zero: reciprocals come from an integer guess and three Newton steps.
+ * There is no divide and no square root, and denormals are zero: reciprocals come from an integer guess and three
+ * Newton steps.
  */
 #ifndef BH_FLOAT_H
 #define BH_FLOAT_H
@@ -48,8 +49,8 @@ static inline float exp2_negative(float x) {
         return 0.0f;
     int n = nearest(x);
     float f = x - (float)n;
-    float p = 1.0f + f * (0.693147180f +
-                          f * (0.240226507f + f * (0.0555041087f + f * (0.00961812911f + f * 0.00133335581f))));
+    float p = 1.0f +
+              f * (0.693147180f + f * (0.240226507f + f * (0.0555041087f + f * (0.00961812911f + f * 0.00133335581f))));
     return float_of(bits_of(p) + ((u32)n << 23));
 }
 

@@ -36,15 +36,15 @@ static void set_modes(void) {
     TTI(SETC16(THREAD_MODE_BIAS(MODE_STILL), 0));
 }
 
-#define SEVEN_ROWS()                                                                                                  \
-    do {                                                                                                              \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
-        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                   \
+#define SEVEN_ROWS()                                                                                                   \
+    do {                                                                                                               \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
+        TTI(MVMUL(MODE_NEXT_ROWS));                                                                                    \
     } while (0)
 
 /* One K block, one phase: 8 x 8 pixels for each of 4 output planes, in the replay buffer. */
@@ -101,9 +101,9 @@ static void multiply_elementwise(const struct layer *l) {
 /*
  * 2 x 2 maximum of one output plane in Dst, in place: rows 0...31 are 32 pixels of row y, rows 32...63
  * of row y+1, 16 channels each. A vector register holds 4 pixels x 8 channels of one column parity.
- * Half a plane: pixels g, g+8, g+16, g+24 (four each) of both rows; vertical maxima by four SFPMAX, then a transposition
- * brings neighbours into different registers, and two more SFPMAX take the horizontal ones.
- * An SFPNOP follows every two-cycle operation [sfpu-hazard].
+ * Half a plane: pixels g, g+8, g+16, g+24 (four each) of both rows; vertical maxima by four SFPMAX, then a
+ * transposition brings neighbours into different registers, and two more SFPMAX take the horizontal ones. An SFPNOP
+ * follows every two-cycle operation [sfpu-hazard].
  */
 static void pool_half(u32 row) {
     PUSH(SFPLOAD(0, row)), PUSH(SFPLOAD(1, row + 8)), PUSH(SFPLOAD(2, row + 16)), PUSH(SFPLOAD(3, row + 24));

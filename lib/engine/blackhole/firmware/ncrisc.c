@@ -1,6 +1,6 @@
 /*
- * NCRISC: the tail, while the other cores go on with the descriptor head: softmax over the 65 logits of a cell, unfolding
- * to pixels, and single-pass suppression with radius 4 (halo of scores from the neighbours).
+ * NCRISC: the tail, while the other cores go on with the descriptor head: softmax over the 65 logits of a cell,
+ * unfolding to pixels, and single-pass suppression with radius 4 (halo of scores from the neighbours).
  */
 #include "float.h"
 #define NOC_OWN_INITIATOR 1u
@@ -57,8 +57,8 @@ static void write_scores(const struct tail *t, u32 frame) {
     noc_wait();
 }
 
-/* RADIUS rows and columns of scores from each side, RADIUS x RADIUS from the corners. Outside the frame the map stays zero,
- * which is never above anything. */
+/* RADIUS rows and columns of scores from each side, RADIUS x RADIUS from the corners. Outside the frame the map stays
+ * zero, which is never above anything. */
 static void fetch_halo(const struct tail *t) {
     const u32 row = t->score_pitch, height = t->rows * CELL, width = t->cols * CELL * 4, side = RADIUS * 4;
     const u32 north_last = t->north_rows * CELL * row, west_last = t->west_cols * CELL * 4;
@@ -67,7 +67,8 @@ static void fetch_halo(const struct tail *t) {
         at[k] = MB->neighbour[k];
     for (u32 y = 0; y < RADIUS; y++) {
         const u32 top = t->scores + y * row, bottom = t->scores + (height + RADIUS + y) * row;
-        const u32 north = top + north_last, south = t->scores + (RADIUS + y) * row; /* the same rows as their owners see them */
+        const u32 north = top + north_last,
+                  south = t->scores + (RADIUS + y) * row; /* the same rows as their owners see them */
         if (at[NORTH] != NOC_NOWHERE)
             noc_read(at[NORTH], north + side, top + side, width);
         if (at[SOUTH] != NOC_NOWHERE)
@@ -130,8 +131,8 @@ static void tell_neighbours(u32 maps) {
     noc_wait();
 }
 
-/* The neighbours' maps are whole. Nobody overwrites one before all tiles have finished the frame: the host starts the next
- * frame only then. */
+/* The neighbours' maps are whole. Nobody overwrites one before all tiles have finished the frame: the host starts the
+ * next frame only then. */
 static void wait_neighbours(u32 maps) {
     for (u32 k = 0; k < NEIGHBOURS; k++)
         if (MB->neighbour[k] != NOC_NOWHERE)

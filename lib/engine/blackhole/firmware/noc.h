@@ -24,7 +24,7 @@ enum {
 };
 #define NOC_REG(offset) REG(NOC_INITIATOR(NOC_OWN_INITIATOR) + (offset))
 /* Registers that exist once. */
-#define NOC_NODE_ID REG(NOC0 + 0x44u)            /* own x in bits 0...5, y in 6...11 */
+#define NOC_NODE_ID REG(NOC0 + 0x44u) /* own x in bits 0...5, y in 6...11 */
 #define NOC_WRITE_ACKS REG(NOC0 + 0x204u)
 #define NOC_OUTSTANDING(id) REG(NOC0 + 0x240u + 4u * (id)) /* requests of this id not yet answered */
 

@@ -18,8 +18,8 @@ static void prepare(void) {
     TTI(SETADC_ZERO_ZW(ADC_PACK));
 }
 
-/* [pack-rebase] The packer's destination, through a register so that it changes in order with the packing: the packer and the
- * register write must be idle first, and two DMANOPs let the configuration write land. */
+/* [pack-rebase] The packer's destination, through a register so that it changes in order with the packing: the packer
+ * and the register write must be idle first, and two DMANOPs let the configuration write land. */
 static void set_destination(u32 address) {
     const u32 base = L1_BASE(address);
     PUSH(SETDMAREG(2 * GPR_DESTINATION, base));
@@ -52,7 +52,8 @@ static u32 pack_layer(const struct layer *l, u32 half) {
         for (u32 b = 0; b < l->blocks; b++, half ^= 1) {
             TTI(SEMWAIT(HOLD_PACK | HOLD_CONFIG, SEMAPHORE_DST, WHILE_ZERO));
             for (u32 c = 0; c < planes; c++)
-                pack_plane(half * DST_HALF_ROWS + c * BLOCK_PIXELS, first + c * plane_bytes + flat * PIXEL_BYTES, l->pool);
+                pack_plane(half * DST_HALF_ROWS + c * BLOCK_PIXELS, first + c * plane_bytes + flat * PIXEL_BYTES,
+                           l->pool);
             TTI(STALLWAIT(HOLD_SYNC, UNTIL_PACKER_IDLE)); /* [dst-handover] */
             TTI(SEMGET(SEMAPHORE_DST));
             if (!l->pool) {

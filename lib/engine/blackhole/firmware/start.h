@@ -43,28 +43,28 @@ static inline void wait_reached(volatile u32 *counter, u32 value) {
  * start-up does (CSR 0x7C0: set bit 1, fence, set bit 18, clear bit 1, fence); then main_.
  * The version word is the second word of the program (PROGRAM_VERSION_OFFSET).
  */
-#define START(stack_top)                                                                                              \
-    __attribute__((naked, used, section(".start"))) void _start(void) {                                               \
-        __asm__ volatile("j 1f\n .word %0\n 1:\n"                                                                     \
-                         "li sp, %1\n"                                                                                \
-                         "li t1, 2\n csrrs zero, 0x7c0, t1\n"                                                         \
-                         "li t1, 0x40000\n fence iorw, iorw\n csrrs zero, 0x7c0, t1\n"                                \
-                         "li t1, 2\n csrrc zero, 0x7c0, t1\n fence iorw, iorw\n"                                      \
-                         "j main_" ::"i"(TILE_VERSION),                                                               \
-                         "i"((stack_top)-16u));                                                                       \
-    }                                                                                                                 \
-    void *memset(void *to, int value, __SIZE_TYPE__ n) {                                                              \
-        volatile char *p = to;                                                                                        \
-        while (n--)                                                                                                   \
-            *p++ = (char)value;                                                                                       \
-        return to;                                                                                                    \
-    }                                                                                                                 \
-    void *memcpy(void *to, const void *from, __SIZE_TYPE__ n) {                                                       \
-        volatile char *p = to;                                                                                        \
-        const char *q = from;                                                                                         \
-        while (n--)                                                                                                   \
-            *p++ = *q++;                                                                                              \
-        return to;                                                                                                    \
+#define START(stack_top)                                                                                               \
+    __attribute__((naked, used, section(".start"))) void _start(void) {                                                \
+        __asm__ volatile("j 1f\n .word %0\n 1:\n"                                                                      \
+                         "li sp, %1\n"                                                                                 \
+                         "li t1, 2\n csrrs zero, 0x7c0, t1\n"                                                          \
+                         "li t1, 0x40000\n fence iorw, iorw\n csrrs zero, 0x7c0, t1\n"                                 \
+                         "li t1, 2\n csrrc zero, 0x7c0, t1\n fence iorw, iorw\n"                                       \
+                         "j main_" ::"i"(TILE_VERSION),                                                                \
+                         "i"((stack_top)-16u));                                                                        \
+    }                                                                                                                  \
+    void *memset(void *to, int value, __SIZE_TYPE__ n) {                                                               \
+        volatile char *p = to;                                                                                         \
+        while (n--)                                                                                                    \
+            *p++ = (char)value;                                                                                        \
+        return to;                                                                                                     \
+    }                                                                                                                  \
+    void *memcpy(void *to, const void *from, __SIZE_TYPE__ n) {                                                        \
+        volatile char *p = to;                                                                                         \
+        const char *q = from;                                                                                          \
+        while (n--)                                                                                                    \
+            *p++ = *q++;                                                                                               \
+        return to;                                                                                                     \
     }
 
 /* Report the version that this program really is: the word in L1, not the constant of the compilation. */

@@ -22,8 +22,8 @@
 #define PUSH(encoding) (REG(0xFFE40000u) = (encoding))
 
 /* [drain] Reading this waits until all earlier Tensix instructions of this thread are done. */
-#define DRAIN()                                                                                                       \
-    do {                                                                                                              \
+#define DRAIN()                                                                                                        \
+    do {                                                                                                               \
     } while (REG(0xFFE80004u))
 
 /* ------------------------------------------------------------------ counters and addresses ----- */
@@ -31,7 +31,7 @@
 /* Address counters: units, channels, dimensions. Channel 0 counts in L1 (packer: in Dst), channel 1 the other side. */
 enum { ADC_UNPACK0 = 1, ADC_UNPACK1 = 2, ADC_PACK = 4 };
 enum { ADC_X, ADC_Y, ADC_Z, ADC_W };
-#define SETADC(units, channel, dim, value)                                                                            \
+#define SETADC(units, channel, dim, value)                                                                             \
     OP(0x50, FIELD(units, 21) | FIELD(channel, 20) | FIELD(dim, 18) | FIELD(value, 0))
 #define SETADC_ZERO_XY(units) OP(0x51, FIELD(units, 21) | 0xBu) /* both channels */
 #define SETADC_ZERO_ZW(units) OP(0x54, FIELD(units, 21) | 0xFu)
@@ -52,14 +52,15 @@ enum {
 #define THREAD_MODE_SRC(mode) (12 + (mode))
 #define THREAD_MODE_DST(mode) (28 + (mode))
 #define THREAD_MODE_BIAS(mode) (47 + (mode))
-#define MODE_SRC(a_step, a_clear, b_step, b_clear)                                                                    \
+#define MODE_SRC(a_step, a_clear, b_step, b_clear)                                                                     \
     (FIELD(a_step, 0) | FIELD(a_clear, 7) | FIELD(b_step, 8) | FIELD(b_clear, 15))
 #define MODE_DST(step, clear, fidelity_step) (FIELD(step, 0) | FIELD(clear, 11) | FIELD(fidelity_step, 13))
 /* Address modes of the pack thread: step and clear of the Dst row. */
 #define THREAD_MODE_PACK(mode) (37 + (mode))
 #define MODE_PACK(step, clear) (FIELD(step, 0) | FIELD(clear, 5))
 
-/* Set the math thread's counters to zero, the fidelity phase too, and hand banks of SrcA and SrcB back to the unpackers. */
+/* Set the math thread's counters to zero, the fidelity phase too, and hand banks of SrcA and SrcB back to the
+ * unpackers. */
 enum { RELEASE_NONE = 0, RELEASE_BOTH = 3 };
 #define SETRWC_ZERO(release) OP(0x37, FIELD(release, 22) | 0xFu)
 

@@ -50,8 +50,8 @@ enum { CORE_BRISC, CORE_UNPACK, CORE_MATH, CORE_PACK, CORE_NCRISC, CORES };
 #define PIXEL_BYTES 32u
 #define ONES_PIXELS 64u
 #define LEAD_PIXELS 4u
-#define BLOCK_PIXELS 64u /* pixels that one pass of the matrix unit covers */
-#define PLANE_UNIT 128u  /* planes are multiples of this many pixels: one step of unpacker 1's Z counter */
+#define BLOCK_PIXELS 64u     /* pixels that one pass of the matrix unit covers */
+#define PLANE_UNIT 128u      /* planes are multiples of this many pixels: one step of unpacker 1's Z counter */
 #define UNPACK_Y_LIMIT 8192u /* pixel index within a strip: Y counts 13 bits */
 #define UNPACK_Z_LIMIT 256u  /* Z counts 8 bits */
 
@@ -92,15 +92,15 @@ struct mailbox {
     uint32_t rectangle, rectangle_tiles, users, unused0;
 
     /* Written by the cores. */
-    uint32_t version[CORES];     /* TILE_VERSION, once the core runs */
-    uint32_t step[CORES];        /* STEP: what the core was last seen doing */
-    uint32_t done;               /* BRISC: layers finished since the start (feeder: groups sent) */
-    uint32_t layer;              /* BRISC: address of the record that the T cores work on */
-    uint32_t go;                 /* BRISC: number of that layer: 1, 2, ... */
-    uint32_t weights_used;       /* unpack: groups no longer needed */
-    uint32_t thread_done[3];     /* unpack, math, pack: last layer finished */
-    uint32_t configured;         /* unpack: the Tensix back end is configured */
-    uint32_t math_ready;         /* math: semaphore initialised, replay buffer filled */
+    uint32_t version[CORES]; /* TILE_VERSION, once the core runs */
+    uint32_t step[CORES];    /* STEP: what the core was last seen doing */
+    uint32_t done;           /* BRISC: layers finished since the start (feeder: groups sent) */
+    uint32_t layer;          /* BRISC: address of the record that the T cores work on */
+    uint32_t go;             /* BRISC: number of that layer: 1, 2, ... */
+    uint32_t weights_used;   /* unpack: groups no longer needed */
+    uint32_t thread_done[3]; /* unpack, math, pack: last layer finished */
+    uint32_t configured;     /* unpack: the Tensix back end is configured */
+    uint32_t math_ready;     /* math: semaphore initialised, replay buffer filled */
     uint32_t unused1;
 
     /* Lines that others write over the NoC. All are counters that only grow. */
@@ -158,13 +158,13 @@ struct layer {
     uint32_t out_plane, out_pitch;
     uint32_t blocks; /* of 64 pixels a group; with pooling of 32 pixels x 2 rows */
     uint32_t halo;
-    uint32_t zero_ring;            /* the next layer reads the output's ring */
+    uint32_t zero_ring;             /* the next layer reads the output's ring */
     uint32_t north_rows, west_cols; /* of the neighbours above and to the left, at the input's resolution */
-    uint32_t phases;               /* fidelity phases of the matrix unit: 2, 3 or 4 */
-    uint32_t from_picture;         /* BRISC first makes the input from picture rows */
-    uint32_t weights_at, weights;  /* NOC_AT of a DRAM port and address there */
-    uint32_t weights_bytes;        /* a group; 0: no weights */
-    uint32_t a, a_planes;          /* SQUARES, SCALE: buffer for SrcA, and its planes */
+    uint32_t phases;                /* fidelity phases of the matrix unit: 2, 3 or 4 */
+    uint32_t from_picture;          /* BRISC first makes the input from picture rows */
+    uint32_t weights_at, weights;   /* NOC_AT of a DRAM port and address there */
+    uint32_t weights_bytes;         /* a group; 0: no weights */
+    uint32_t a, a_planes;           /* SQUARES, SCALE: buffer for SrcA, and its planes */
     uint32_t unused[5];
 };
 
@@ -181,10 +181,10 @@ struct tail {
     uint32_t log2e;                              /* fp32 bits: log2(e) over the scale of the logits */
     uint32_t scores, score_pitch;                /* pixel (-4,-4) of the score map; bytes a row */
     uint32_t north_rows, west_cols;              /* cells of the tile above, of the tile to the left */
-    uint32_t kept, kept_pitch;   /* bit map of the pixels that survive; bytes a row, a multiple of 4 */
-    uint32_t kept_bytes;         /* of the whole bit map, a multiple of 16 */
-    struct remote scores_out;    /* this tile's first pixel of the frame's score map */
-    uint32_t scores_out_pitch;   /* bytes a row of the frame */
+    uint32_t kept, kept_pitch;                   /* bit map of the pixels that survive; bytes a row, a multiple of 4 */
+    uint32_t kept_bytes;                         /* of the whole bit map, a multiple of 16 */
+    struct remote scores_out;                    /* this tile's first pixel of the frame's score map */
+    uint32_t scores_out_pitch;                   /* bytes a row of the frame */
     struct remote kept_out;
     uint32_t unused[1];
 };

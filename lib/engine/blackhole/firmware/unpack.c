@@ -4,8 +4,8 @@
  * A convolution walks blocks of 64 consecutive pixels of the flat padded plane; row ends are not
  * special: the ring pixels of a row are computed too, and BRISC sets them to zero later. For each block, tap and input
  * plane: SrcA <- four matrices of 16 inputs x 16 outputs (one K block of weights, 2 KiB), SrcB <- 64
- * pixels of one plane (2 KiB). The last K block is the bias: SrcB <- the ones, SrcA <- the bias in a high and a low part.
- * With pooling a block is 32 pixels of row y and 32 of row y+1.
+ * pixels of one plane (2 KiB). The last K block is the bias: SrcB <- the ones, SrcA <- the bias in a high and a low
+ * part. With pooling a block is 32 pixels of row y and 32 of row y+1.
  */
 #include "tensix.h"
 
@@ -54,7 +54,8 @@ static void configure(void) {
     TTI(SETADC_X_RANGE(ADC_UNPACK0, 0, 1023));
 }
 
-/* [rebase] Bases may change only while the unpackers are idle, and nothing may be unpacked before the write has landed. */
+/* [rebase] Bases may change only while the unpackers are idle, and nothing may be unpacked before the write has landed.
+ */
 static void rebase(u32 word, u32 address) {
     DRAIN();
     CONFIG(word) = L1_BASE(address);

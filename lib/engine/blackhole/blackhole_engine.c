@@ -1,0 +1,112 @@
+/*
+ * The Blackhole engine behind the engine interface: finds the chip, reads the environment, owns transport and device.
+ *
+ * Environment: TTSIM names the simulator's library, which is used when "blackhole" is asked for by name (never for
+ * "auto"); SUPERPOINT_BLACKHOLE_GRID forces a grid of tiles, ROWSxCOLUMNS; TT_FUSED and sp_engine_options.legacy start
+ * layer by layer.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device.h"
+#include "engine/engine.h"
+
+enum { PHASES = 3 };
+
+typedef struct state {
+    bh_transport *transport;
+    bh_device *device;
+    bool suppress;
+    char level[64];
+} state;
+
+/* The simulator's library, or NULL. */
+static const char *simulator(const sp_engine_options *options) {
+    const char *path = getenv("TTSIM");
+    return strcmp(options->engine, "blackhole") == 0 && path && *path ? path : NULL;
+}
+
+static sp_status probe(const sp_engine_options *options, sp_error *err) {
+    if (simulator(options))
+        return SP_OK;
+    return sp_fail(err, SP_ERR_UNAVAILABLE, "blackhole: no simulator (set TTSIM to its library)");
+}
+
+static sp_status read_grid(bh_config *config, sp_error *err) {
+    const char *text = getenv("SUPERPOINT_BLACKHOLE_GRID");
+    if (!text || !*text)
+        return SP_OK;
+    int end = 0;
+    if (sscanf(text, "%3ux%3u%n", &config->grid_rows, &config->grid_cols, &end) != 2 || text[end] ||
+        !config->grid_rows || !config->grid_cols)
+        return sp_fail(err, SP_ERR_ARGUMENT, "SUPERPOINT_BLACKHOLE_GRID: \"%s\" is not ROWSxCOLUMNS", text);
+    return SP_OK;
+}
+
+static void destroy(void *opaque) {
+    state *s = opaque;
+    if (!s)
+        return;
+    sp_bh_device_free(s->device);
+    if (s->transport)
+        s->transport->close(s->transport);
+    free(s);
+}
+
+static sp_status open_chip(state *s, const sp_model *model, const sp_engine_options *options, sp_error *err) {
+    bh_config config = {.phases = PHASES, .layer_by_layer = options->legacy};
+    config.suppress = !options->legacy && options->nms_radius == (int32_t)SUPPRESS_RADIUS;
+    s->suppress = config.suppress;
+    sp_status status = read_grid(&config, err);
+    if (status == SP_OK)
+        status = sp_bh_open_simulator(simulator(options), &s->transport, err);
+    bh_firmware firmware;
+    sp_bh_firmware_get(&firmware);
+    if (status == SP_OK)
+        status = sp_bh_device_make(s->transport, &firmware, sp_model_weights(model), &config, &s->device, err);
+    return status == SP_OK ? sp_bh_device_prepare(s->device, options->width, options->height, err) : status;
+}
+
+static sp_status create(const sp_model *model, const sp_engine_options *options, void **out, sp_engine_info *info,
+                        sp_error *err) {
+    if (info->precision != SP_PRECISION_AUTO && info->precision != SP_PRECISION_FP16)
+        return sp_fail(err, SP_ERR_UNAVAILABLE, "engine blackhole: has only fp16");
+    state *s = calloc(1, sizeof *s);
+    if (!s)
+        return sp_fail_memory(err, "blackhole engine", sizeof *s);
+    sp_status status = open_chip(s, model, options, err);
+    if (status != SP_OK) {
+        destroy(s);
+        return status;
+    }
+    snprintf(s->level, sizeof s->level, "firmware %u", TILE_VERSION);
+    info->device = s->transport->chip.name;
+    info->level = s->level;
+    info->precision = SP_PRECISION_FP16;
+    info->threads = sp_bh_device_plan(s->device)->tiles;
+    info->traced = !options->legacy;
+    info->device_nms = s->suppress;
+    info->nms_radius = s->suppress ? (int32_t)SUPPRESS_RADIUS : 0;
+    info->fused_stages =
+        s->suppress ? "convolutions,softmax,suppression,normalisation" : "convolutions,softmax,normalisation";
+    *out = s;
+    return SP_OK;
+}
+
+static sp_status run(void *opaque, const sp_frame *frame, sp_maps *maps, sp_error *err) {
+    state *s = opaque;
+    sp_status status = sp_bh_device_prepare(s->device, frame->width, frame->height, err);
+    float *suppressed = s->suppress ? sp_maps_room_for_suppressed(maps) : NULL;
+    if (status == SP_OK)
+        status =
+            sp_bh_device_run(s->device, frame->pixels, frame->stride, maps->scores, suppressed, maps->descriptors, err);
+    if (status == SP_OK && suppressed) {
+        maps->suppressed = suppressed;
+        maps->nms_radius = (int32_t)SUPPRESS_RADIUS;
+    }
+    return status;
+}
+
+const sp_engine_kind sp_engine_blackhole = {"blackhole", probe, create, run, destroy};
