@@ -12,6 +12,12 @@
 
 enum { BH_MAX_TILES = 140, BH_BANKS = 8 };
 
+/* Translated coordinates of what does not depend on the board: the first of the three ports of DRAM bank b, the PCIe
+ * tile, and the ARC tile, which is not translated. Source: tt-isa-documentation, BlackholeA0/NoC/Coordinates. */
+#define BH_DRAM_PORT(b) NOC_AT((b) < 4 ? 17 : 18, 12 + 3 * ((b) % 4))
+#define BH_PCIE_PORT NOC_AT(19, 24)
+#define BH_ARC NOC_AT(8, 0)
+
 typedef struct bh_chip {
     char name[96];      /* "Tenstorrent Blackhole p150a, /dev/tenstorrent/0" */
     char versions[96];  /* of driver and board firmware */

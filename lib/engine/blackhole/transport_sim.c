@@ -20,7 +20,6 @@
 #define ORDER_STRICT (1u << 6)                  /* of the third word */
 #define WINDOW_MULTICAST (1u << 5)
 #define PCI_VENDOR_BLACKHOLE 0xB1401E52u
-#define PCIE_PORT NOC_AT(19, 24)
 #define DMA_BASE 0x10000000ull /* where the chip sees shared memory */
 #define CLOCKS_A_TICK 128u
 #define CLOCK_MHZ 1350u
@@ -154,7 +153,7 @@ static sp_status sim_share(bh_transport *t, size_t bytes, void **memory, struct 
     sim.share[sim.shares].memory = p;
     sim.shares++;
     *memory = p;
-    *remote = (struct remote){.at = PCIE_PORT, .low = (uint32_t)base, .high = (uint32_t)(base >> 32)};
+    *remote = (struct remote){.at = BH_PCIE_PORT, .low = (uint32_t)base, .high = (uint32_t)(base >> 32)};
     return SP_OK;
 }
 
@@ -173,9 +172,8 @@ static void list_tiles(bh_chip *chip) {
         for (uint32_t y = 2; y <= 11; y++)
             if (x <= 7 || x >= 10)
                 chip->tile[chip->tiles++] = NOC_AT(x, y);
-    static const uint8_t bank_row[BH_BANKS / 2] = {0, 2, 4, 5};
     for (uint32_t b = 0; b < BH_BANKS; b++)
-        chip->bank[b] = NOC_AT(b < BH_BANKS / 2 ? 0 : 9, bank_row[b % (BH_BANKS / 2)]);
+        chip->bank[b] = BH_DRAM_PORT(b);
 }
 
 static sp_status load(const char *path, sp_error *err) {
