@@ -407,6 +407,55 @@ SP_API size_t sp_dtype_size(sp_dtype dtype);
 SP_API sp_status sp_detect(sp_engine *engine, const void *bytes, size_t size, const sp_params *params,
                            sp_features *features, sp_error *err);
 
+/* ------------------------------------------------------------------ matching ----------------- */
+
+/* `count` descriptors of 256 elements one after the other, as in sp_features. They are of length 1,
+ * but for uint8, which is scaled back to it. The caller's; only read. */
+typedef struct sp_descriptors {
+    const void *data;
+    size_t count;
+    sp_dtype dtype;
+} sp_descriptors;
+
+/* Most descriptors in one set. */
+#define SP_MAX_MATCH_DESCRIPTORS (1 << 22)
+
+typedef struct sp_match_options {
+    size_t struct_size;
+    bool mutual;        /* true: each has to be the other's nearest; false: the nearest in b for each in a */
+    float max_ratio;    /* 1 (off); keep when distance <= max_ratio * distance to the second nearest, in
+                           both directions when mutual. Lowe's test; above 0 */
+    float max_distance; /* 2 (off); keep when the distance of the unit vectors, 0...2, is at most this */
+    const char *level;  /* CPU level to force, as in sp_engine_options */
+    uint32_t threads;   /* 0: one for each CPU that this process may use */
+} sp_match_options;
+
+SP_API void sp_match_options_default(sp_match_options *options);
+
+/* Pairs in rising order of the index in a. Owned by the matches; freed by sp_matches_free. */
+typedef struct sp_matches {
+    size_t count;
+    uint32_t *pairs;     /* [count][2]: index in a, index in b */
+    float *similarities; /* [count]: dot product s; the distance is sqrt(2 - 2 s) */
+    void *memory;        /* private */
+} sp_matches;
+
+/* Threads and working memory for matching. One call at a time per matcher. */
+typedef struct sp_matcher sp_matcher;
+
+/* `options` may be NULL. The caller frees the matcher. */
+SP_API sp_status sp_matcher_create(const sp_match_options *options, sp_matcher **matcher, sp_error *err);
+SP_API void sp_matcher_free(sp_matcher *matcher);
+
+/*
+ * Nearest neighbours by exhaustive search in float32: each of a against each of b. Of equally near
+ * ones the first is taken. The two sets may differ in size and dtype, and either may be empty; they
+ * have to come from the same weights, which is for the caller to see to.
+ */
+SP_API sp_status sp_match(sp_matcher *matcher, const sp_descriptors *a, const sp_descriptors *b, sp_matches *matches,
+                          sp_error *err);
+SP_API void sp_matches_free(sp_matches *matches);
+
 #ifdef __cplusplus
 }
 #endif
