@@ -96,32 +96,58 @@ static void resample_columns(const uint8_t *const *rows, const int32_t *w, uint3
     }
 }
 
-static void first_pass(const sp_resampler *r, const uint8_t *in, uint8_t *out) {
+static void along_row(const sp_resampler *r, const uint8_t *in, uint8_t *out) {
     if (r->x.in == r->x.out) /* Pillow leaves a pass out that would not change the size */
-        memcpy(out, in, r->row_bytes);
+        memcpy(out, in, (size_t)r->x.out * r->channels);
     else
         resample_row(&r->x, r->channels, in, out);
 }
 
 static void send_row(sp_resampler *r) {
     const uint32_t first = r->y.first[r->sent], count = r->y.count[r->sent];
+    const int32_t *weights = r->y.weights + (size_t)r->sent * r->y.taps;
+    uint8_t *out = r->out + r->sent * r->out_stride;
     for (uint32_t t = 0; t < count; t++)
-        r->window[t] = r->ring + (size_t)((first + t) % r->held) * r->row_bytes;
-    resample_columns(r->window, r->y.weights + (size_t)r->sent * r->y.taps, count, r->row_bytes,
-                     r->out + r->sent * r->out_stride);
+        r->window[t] = r->ring + (size_t)((first + t) % r->held) * r->held_bytes;
+    resample_columns(r->window, weights, count, r->held_bytes, r->columns_first ? r->line : out);
+    if (r->columns_first)
+        along_row(r, r->line, out);
     r->sent++;
 }
 
 static void take_row(sp_row_sink *base, const uint8_t *row) {
     sp_resampler *r = (sp_resampler *)base;
     if (r->y.in == r->y.out) {
-        first_pass(r, row, r->out + r->sent++ * r->out_stride);
+        along_row(r, row, r->out + r->sent++ * r->out_stride);
         return;
     }
-    first_pass(r, row, r->ring + (size_t)(r->received % r->held) * r->row_bytes);
+    uint8_t *held = r->ring + (size_t)(r->received % r->held) * r->held_bytes;
+    if (r->columns_first)
+        memcpy(held, row, r->held_bytes);
+    else
+        along_row(r, row, held);
     r->received++;
     while (r->sent < r->y.out && r->y.first[r->sent] + r->y.count[r->sent] <= r->received)
         send_row(r);
+}
+
+/* Pillow 13's rule. */
+static bool columns_come_first(const sp_filter *x, const sp_filter *y) {
+    return y->out < y->in && 2 * ((int64_t)x->in - x->out) < (int64_t)y->in - y->out;
+}
+
+static sp_status allocate(sp_resampler *r, sp_error *err) {
+    r->columns_first = columns_come_first(&r->x, &r->y);
+    r->held = r->y.taps < r->y.in ? r->y.taps : r->y.in;
+    r->held_bytes = (size_t)(r->columns_first ? r->x.in : r->x.out) * r->channels;
+    size_t bytes;
+    const bool fits = sp_size_mul(r->held_bytes, r->held, &bytes);
+    r->ring = fits ? malloc(bytes) : NULL;
+    r->window = malloc(r->held * sizeof *r->window);
+    r->line = malloc(r->held_bytes);
+    if (!r->ring || !r->window || !r->line)
+        return sp_fail_memory(err, "resampling", fits ? bytes : SIZE_MAX);
+    return SP_OK;
 }
 
 sp_status sp_resampler_open(sp_resampler *r, uint32_t in_width, uint32_t in_height, uint32_t channels,
@@ -130,21 +156,11 @@ sp_status sp_resampler_open(sp_resampler *r, uint32_t in_width, uint32_t in_heig
     sp_status status = sp_filter_make(in_width, out_width, &r->x, err);
     if (status == SP_OK)
         status = sp_filter_make(in_height, out_height, &r->y, err);
-    if (status != SP_OK) {
+    if (status == SP_OK)
+        status = allocate(r, err);
+    if (status != SP_OK)
         sp_resampler_close(r);
-        return status;
-    }
-    r->held = r->y.taps < in_height ? r->y.taps : in_height;
-    r->row_bytes = (size_t)out_width * channels;
-    size_t bytes;
-    bool fits = sp_size_mul(r->row_bytes, r->held, &bytes);
-    r->ring = fits ? malloc(bytes) : NULL;
-    r->window = malloc(r->held * sizeof *r->window);
-    if (!r->ring || !r->window) {
-        sp_resampler_close(r);
-        return sp_fail_memory(err, "resampling", fits ? bytes : SIZE_MAX);
-    }
-    return SP_OK;
+    return status;
 }
 
 void sp_resampler_close(sp_resampler *r) {
@@ -152,6 +168,7 @@ void sp_resampler_close(sp_resampler *r) {
     sp_filter_free(&r->y);
     free(r->ring);
     free(r->window);
+    free(r->line);
     *r = (sp_resampler){0};
 }
 

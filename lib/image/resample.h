@@ -2,9 +2,10 @@
  * Bilinear resampling, byte for byte as Pillow's Image.resize(size, BILINEAR).
  *
  * Each output pixel is a weighted mean of the input pixels within one (upscaled) or `scale` (downscaled) pixels of its
- * centre, a triangle. First along rows, then along columns, each time with weights in 22-bit fixed point and a result
- * rounded to 8 bits. Rows come in one by one and leave as soon as they can: no more rows are held than one output row
- * needs.
+ * centre, a triangle. Once along rows and once along columns, each time with weights in 22-bit fixed point and a result
+ * rounded to 8 bits, so that the order of the two shows in the last bit: along rows first, unless the picture loses
+ * more than twice as many rows as columns (Pillow from 13.0 on; before, rows always came first). Rows come in one by
+ * one and leave as soon as they can: no more rows are held than one output row needs.
  */
 #ifndef SP_IMAGE_RESAMPLE_H
 #define SP_IMAGE_RESAMPLE_H
@@ -30,11 +31,13 @@ typedef struct sp_resampler {
     sp_row_sink base;
     sp_filter x, y;
     uint32_t channels;
+    bool columns_first;
     uint32_t held;           /* rows in the ring */
     uint32_t received, sent; /* rows in and out so far */
-    size_t row_bytes;        /* of an output row */
-    uint8_t *ring;           /* rows after the first pass, row y at y % held */
+    size_t held_bytes;       /* of a row in the ring */
+    uint8_t *ring;           /* rows before the pass along columns, row y at y % held */
     const uint8_t **window;  /* rows of the ring in order */
+    uint8_t *line;           /* a row between the passes, when columns come first */
     uint8_t *out;
     size_t out_stride;
 } sp_resampler;
