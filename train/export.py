@@ -1,0 +1,82 @@
+"""Writes a checkpoint's averaged weights as safetensors (float16), with what made them in the metadata.
+
+    python3 train/export.py run/checkpoint.pt superpoint.safetensors --calibrate PICTURES [--report eval.json]
+
+--calibrate shifts the dustbin's bias so that the default threshold of 0.005 leaves, in the median, --points points
+on the pictures of a folder at 640x480 (radius 4, border 4). All scores of a cell shrink or grow together, so the
+order within a cell stays, and the order between cells very nearly.
+"""
+import argparse
+import json
+import pathlib
+
+import cv2
+import numpy as np
+import torch
+
+import data
+import detector
+import evaluate
+from model import load_shipping, save_shipping, shipping_weights
+
+THRESHOLD = 0.005
+BIAS = "keypoint_decoder.conv_score_b.bias"
+
+
+@torch.no_grad()
+def logits(net, grey):
+    return net(torch.from_numpy(np.array(grey)).float()[None, None] / 255)[0].float()
+
+
+def count(lg, shift):
+    """Points above the threshold when the dustbin's logit is moved by `shift`."""
+    lg = lg.clone()
+    lg[:, 64] += shift
+    score = detector.scores(lg)[0].numpy()
+    return len(detector.peaks(score, 4, THRESHOLD)[0])
+
+
+def calibrate(path, folder, points):
+    """The shift, by bisection, and the counts with it."""
+    net = load_shipping(path)
+    maps = [logits(net, evaluate.read(p, (640, 480))[0]) for p in sorted(pathlib.Path(folder).iterdir())]
+    low, high = -8.0, 8.0
+    for _ in range(18):
+        mid = (low + high) / 2
+        if np.median([count(m, mid) for m in maps]) > points:
+            low = mid
+        else:
+            high = mid
+    return high, [count(m, high) for m in maps]
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("checkpoint", type=pathlib.Path)
+    a.add_argument("out", type=pathlib.Path)
+    a.add_argument("--calibrate", type=pathlib.Path, help="folder of ordinary pictures")
+    a.add_argument("--points", type=int, default=700)
+    a.add_argument("--report", type=pathlib.Path, help="evaluate.py's JSON, whose figures go into the metadata")
+    a.add_argument("--current", action="store_true", help="the weights of the last step, not their average")
+    o = a.parse_args()
+    c = torch.load(o.checkpoint, map_location="cpu", weights_only=False)
+    tensors = shipping_weights(c["net"] if o.current else c["average"])
+    options = {k: v for k, v in c["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "seed", "bf16")}
+    meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True), "step": c["step"],
+            "data": "train/manifest.json sha256:" + data.digest(), "labels": "homographic adaptation (train/corners.py); none from other weights"}
+    if o.report:
+        part = json.loads(o.report.read_text())
+        meta["metrics"] = json.dumps({m: {g: {k: round(v[0], 4) for k, v in s.items() if k != "pairs"} for g, s in r["summary"].items()}
+                                      for m, r in part.items() if m not in ("sift", "orb", "akaze", "fast", "harris", "shi")})
+    save_shipping(tensors, o.out, meta, np.float32)
+    if o.calibrate:
+        shift, counts = calibrate(o.out, o.calibrate, o.points)
+        tensors[BIAS][64] += shift
+        meta["calibration"] = f"dustbin bias {shift:+.4f}: median {int(np.median(counts))} points at {THRESHOLD}, {min(counts)} to {max(counts)}"
+        print(meta["calibration"])
+    save_shipping(tensors, o.out, meta)
+
+
+if __name__ == "__main__":
+    cv2.setNumThreads(1)
+    main()

@@ -1,0 +1,222 @@
+"""Trains the network: detector and descriptor together, on pairs of random views of the pool's patches.
+
+    python3 train/train.py --pool shard.npz [shard.npz …] --out run/ --steps 20000 [--device cuda] [--workers 2]
+
+Checkpoints go to OUT/checkpoint.pt; a run that is started again goes on from there, and since every random number
+comes from (seed, step, worker), it ends at the same weights as a run that was never stopped. On the CPU several
+single-threaded workers share each step (their gradients are averaged): on a busy machine that waits far less than
+one worker with several threads. The learning rate warms up, stays, and falls to zero over the last --decay steps.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+# glibc returns every large buffer to the kernel, which then clears it again: half of the time of a step on the CPU.
+# Keeping them, on huge pages, must be said before the process starts.
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": "17179869184", "MALLOC_TRIM_THRESHOLD_": "17179869184",
+          "MALLOC_TOP_PAD_": "268435456", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "OMP_NUM_THREADS": "1"}
+if __name__ == "__main__" and "--device" not in sys.argv and any(os.environ.get(k) != v for k, v in MEMORY.items()):
+    os.execve(sys.executable, [sys.executable] + sys.argv, {**os.environ, **MEMORY})
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+import loss as L  # noqa: E402
+from model import Net, scores  # noqa: E402
+
+GOLD = 0x9E3779B97F4A7C15
+
+
+class Pool:
+    """All shards in memory; `batch(i)` pads labels to the longest of the batch."""
+
+    def __init__(self, paths):
+        parts = [np.load(p) for p in paths]
+        self.image = np.concatenate([p["image"] for p in parts])
+        self.label = np.concatenate([p["label"] for p in parts])
+        self.start = np.concatenate([[0], np.cumsum(np.concatenate([p["count"] for p in parts]))])
+
+    def __len__(self):
+        return len(self.image)
+
+    def batch(self, index, device):
+        rows = [self.label[self.start[i]:self.start[i + 1]] for i in index]
+        pad = np.zeros((len(rows), max(8, max(map(len, rows))), 3), np.float32)
+        for k, r in enumerate(rows):
+            pad[k, :len(r)] = r
+        image = torch.from_numpy(self.image[index]).to(device).float()[:, None] / 255
+        return image, torch.from_numpy(pad).to(device)
+
+
+def rate(o, step):
+    left = max(0, o.steps - step) / max(1, o.decay)
+    return o.lr * min(1.0, (step + 1) / o.warmup) * min(1.0, left)
+
+
+def forward_loss(net, log_scale, pool, o, step, rank):
+    """One worker's share of a step: the loss and figures for the log."""
+    seed = (o.seed * GOLD + step * 64 + rank) % (1 << 63)
+    gen = torch.Generator(o.device).manual_seed(seed)
+    index = np.random.default_rng(seed).integers(0, len(pool), o.pairs)
+    image, labels = pool.batch(index, o.device)
+    invert = torch.rand(o.pairs, 1, 1, 1, generator=gen, device=o.device) < 0.08
+    image = torch.where(invert, 1 - image, image)
+    strength = min(1.0, 0.3 + step / o.ramp)
+    patch, n = image.shape[-1], o.pairs
+    ha = L.views(n, o.size, patch, 0.5 * strength, gen, o.device)
+    hb = L.views(n, o.size, patch, strength, gen, o.device)
+    a, ia = L.warp(image, ha, o.size)
+    b, ib = L.warp(image, hb, o.size)
+    x = torch.cat([L.relight(a, gen), L.relight(b, gen)]).contiguous(memory_format=torch.channels_last)
+    ta, ma, pa, oka = L.targets(labels, ha, ia, o.size)
+    tb, mb, _, _ = L.targets(labels, hb, ib, o.size)
+    h12 = torch.linalg.inv(hb) @ ha
+    p, q, good = L.correspondences(pa, oka, labels[..., 2], h12, ia, ib, gen)
+    with torch.autocast(o.device.split(":")[0], dtype=torch.bfloat16, enabled=o.bf16):
+        logits, desc = net(x)
+    target, mask = torch.cat([ta, tb]), torch.cat([ma, mb])
+    det = L.detector_loss(logits, target, mask)
+    des, hit = L.descriptor_loss(desc[:n], desc[n:], p, q, good, log_scale)
+    with torch.no_grad():
+        s = logits.float().flatten(2).transpose(1, 2)[mask].softmax(-1)[:, :64]
+        t = target[mask][:, :64]
+        strong = t.sum(-1) > 0.6 * L.HEIGHT
+        cell = (s[strong].argmax(1) == t[strong].argmax(1)).float().mean()
+    return o.weight * det + des, [det.item(), des.item(), hit.item(), cell.item()]
+
+
+class Average:
+    """Exponential average of the weights and batch statistics: what is exported."""
+
+    def __init__(self, net, decay):
+        self.decay, self.state = decay, {k: v.detach().clone().float() for k, v in net.state_dict().items() if v.is_floating_point()}
+
+    @torch.no_grad()
+    def update(self, net, step):
+        d = min(self.decay, (step + 1) / (step + 10))
+        now = net.state_dict()
+        for k, v in self.state.items():
+            v.lerp_(now[k].float(), 1 - d)
+
+
+def share(net, log_scale, workers):
+    """Averages gradients and batch statistics over the workers, in one message."""
+    if workers == 1:
+        return
+    parts = [p.grad for p in net.parameters()] + [log_scale.grad] + [b for b in net.buffers() if b.is_floating_point()]
+    flat = torch.cat([p.flatten() for p in parts])
+    dist.all_reduce(flat)
+    flat /= workers
+    at = 0
+    for p in parts:
+        p.copy_(flat[at:at + p.numel()].view_as(p))
+        at += p.numel()
+
+
+def save(path, o, step, net, average, opt, log_scale):
+    tmp = path.with_suffix(".tmp")
+    torch.save({"step": step, "net": net.state_dict(), "average": average.state, "opt": opt.state_dict(),
+                "log_scale": log_scale.detach(), "options": {k: v for k, v in vars(o).items() if k != "out"}}, tmp)
+    tmp.replace(path)
+
+
+def work(rank, o):
+    torch.set_num_threads(o.threads)
+    torch.set_flush_denormal(True)
+    torch.use_deterministic_algorithms(o.device == "cpu")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs 5 % of a step; nothing reads such memory
+    if o.workers > 1:
+        dist.init_process_group("gloo", init_method=f"file://{o.out / 'rendezvous'}", rank=rank, world_size=o.workers)
+    torch.manual_seed(o.seed)
+    pool = Pool(o.pool)
+    net = Net().to(o.device, memory_format=torch.channels_last).train()
+    log_scale = torch.nn.Parameter(torch.tensor(math.log(14.0), device=o.device))
+    opt = torch.optim.AdamW([{"params": [p for p in net.parameters() if p.ndim > 1], "weight_decay": 1e-3},
+                             {"params": [p for p in net.parameters() if p.ndim <= 1] + [log_scale], "weight_decay": 0.0}],
+                            lr=o.lr, betas=(0.9, 0.99))
+    average, first = Average(net, o.average), 0
+    path = o.out / "checkpoint.pt"
+    if path.exists():
+        c = torch.load(path, map_location=o.device, weights_only=True)
+        net.load_state_dict(c["net"])
+        opt.load_state_dict(c["opt"])
+        log_scale.data.copy_(c["log_scale"])
+        average.state, first = c["average"], c["step"]
+    log = open(o.out / "log.jsonl", "a", buffering=1) if rank == 0 else None
+    total, count, t0 = np.zeros(4), 0, time.time()
+    for step in range(first, o.steps):
+        for g in opt.param_groups:
+            g["lr"] = rate(o, step)
+        value, figures = forward_loss(net, log_scale, pool, o, step, rank)
+        opt.zero_grad(set_to_none=True)
+        value.backward()
+        with torch.no_grad():
+            share(net, log_scale, o.workers)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 4.0)
+        opt.step()
+        log_scale.data.clamp_(0, math.log(40.0))
+        average.update(net, step)
+        total += figures
+        count += 1
+        if rank == 0 and ((step + 1) % o.log_every == 0 or step + 1 == o.steps):
+            m = total / count
+            line = {"step": step + 1, "time": round(time.time() - t0, 1), "lr": round(rate(o, step), 6), "detector": round(m[0], 4),
+                    "descriptor": round(m[1], 4), "match": round(m[2], 4), "cell": round(m[3], 4), "scale": round(log_scale.exp().item(), 2)}
+            print(json.dumps(line), file=log)
+            print(" ".join(f"{k} {v}" for k, v in line.items()), flush=True)
+            total[:], count = 0, 0
+        if rank == 0 and ((step + 1) % o.save_every == 0 or step + 1 == o.steps):
+            save(path, o, step + 1, net, average, opt, log_scale)
+    if o.workers > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def options(argv=None):
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--pool", nargs="+", required=True, help="shards that pool.py made")
+    a.add_argument("--out", type=pathlib.Path, required=True)
+    a.add_argument("--steps", type=int, required=True, help="total, those of earlier runs included")
+    a.add_argument("--decay", type=int, default=3000, help="steps over which the rate falls to zero at the end")
+    a.add_argument("--pairs", type=int, default=6, help="pairs per worker and step")
+    a.add_argument("--size", type=int, default=160, help="side of a view, a multiple of 8")
+    a.add_argument("--lr", type=float, default=1.5e-3)
+    a.add_argument("--warmup", type=int, default=200)
+    a.add_argument("--ramp", type=int, default=3000, help="steps until views are as strong as they get")
+    a.add_argument("--weight", type=float, default=8.0, help="of the detector's loss; the descriptor's counts 1")
+    a.add_argument("--average", type=float, default=0.998)
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--device", default="cpu")
+    a.add_argument("--workers", type=int, default=2)
+    a.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    a.add_argument("--threads", type=int, default=1)
+    a.add_argument("--fp32", dest="bf16", action="store_false")
+    a.add_argument("--log-every", type=int, default=50)
+    a.add_argument("--save-every", type=int, default=250)
+    return a.parse_args(argv)
+
+
+def main(argv=None):
+    o = options(argv)
+    if o.device != "cpu":
+        o.workers = 1
+    o.out.mkdir(parents=True, exist_ok=True)
+    if o.workers == 1:
+        work(0, o)
+    elif o.rank is not None:
+        work(o.rank, o)
+    else:  # plain processes with this script's name, so that one signal by name reaches all of them
+        (o.out / "rendezvous").unlink(missing_ok=True)
+        args = [sys.executable, __file__, *(argv or sys.argv[1:])]
+        team = [subprocess.Popen(args + ["--rank", str(r)]) for r in range(o.workers)]
+        sys.exit(max(abs(p.wait()) for p in team))
+
+
+if __name__ == "__main__":
+    main()
