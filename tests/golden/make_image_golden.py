@@ -25,7 +25,7 @@ import image_files  # noqa: E402
 import image_parity  # noqa: E402
 
 warnings.simplefilter("ignore")
-MAX_BYTES = 6000  # of a file that is stored
+MAX_BYTES = 10000  # of a file that is stored
 PER_FAMILY = 2  # files that differ in size only
 
 

@@ -114,8 +114,13 @@ def jpegs():
                 kind = "-restart"
             elif i % 4 == 3:
                 options.append("-optimize")
-            name = f"jpeg-{sampling.replace(',', '-')}-{w}x{h}{kind}"
+                kind = "-optimized"
+            name = f"jpeg-s{sampling.replace(',', '_')}-{w}x{h}{kind}"
             yield Item(name, cjpeg(picture(w, h, 3, i), *options))
+        for kind in ([], ["-progressive"]):
+            tag = "-progressive" if kind else ""
+            data = cjpeg(picture(130, 67, 3, 5), "-sample", sampling, "-quality", "60", *kind)
+            yield Item(f"jpeg-wide-s{sampling.replace(',', '_')}{tag}", data)
     for w, h in [(1, 1), (17, 9), (40, 33)]:
         yield Item(f"jpeg-grey-{w}x{h}", cjpeg(picture(w, h, 1)[..., 0], "-grayscale"))
         yield Item(f"jpeg-grey-progressive-{w}x{h}", cjpeg(picture(w, h, 1)[..., 0], "-grayscale", "-progressive"))
@@ -458,7 +463,7 @@ def large():
     for sampling in ("1x1", "2x1", "2x2", "1x2", "4x1"):
         for kind in ([], ["-progressive"]):
             data = cjpeg(picture(1031, 517), "-sample", sampling, *kind)
-            yield Item(f"jpeg-large-{sampling}{'-progressive' if kind else ''}", data, small=False)
+            yield Item(f"jpeg-large-s{sampling}{'-progressive' if kind else ''}", data, small=False)
     yield Item("png-large", save(Image.fromarray(picture(1031, 517), "RGB"), "PNG"), small=False)
 
 
