@@ -19,40 +19,50 @@ static bool map_alloc(map *m, uint32_t channels, uint32_t height, uint32_t width
     return m->values != NULL;
 }
 
-/* Add w * in[x + dx] to sums[x], where the picture's outside counts as zero. */
-static void add_tap(double *sums, const float *in, uint32_t width, int dx, double w) {
-    uint32_t first = dx < 0 ? 1 : 0, last = dx > 0 ? width - 1 : width;
-    for (uint32_t x = first; x < last; x++)
-        sums[x] += w * in[(int)x + dx];
+/* Row `y` of channel `c` in double, with a zero on either side; all zeros outside the map. */
+static void padded_row(const map *in, uint32_t c, int64_t y, double *row) {
+    const bool inside = y >= 0 && y < (int64_t)in->height;
+    row[0] = row[in->width + 1] = 0;
+    for (uint32_t x = 0; x < in->width; x++)
+        row[x + 1] = inside ? row_of(in, c, (uint32_t)y)[x] : 0;
 }
 
-static void convolve_row(const map *in, const sp_layer *layer, const float *kernel, float bias, uint32_t y,
-                         double *sums, float *out) {
-    const int k = layer->kernel, half = k / 2;
-    for (uint32_t x = 0; x < in->width; x++)
-        sums[x] = bias;
-    for (uint32_t c = 0; c < in->channels; c++)
-        for (int ky = 0; ky < k; ky++) {
-            int from = (int)y + ky - half;
-            if (from < 0 || from >= (int)in->height)
-                continue;
-            for (int kx = 0; kx < k; kx++)
-                add_tap(sums, row_of(in, c, (uint32_t)from), in->width, kx - half, kernel[(c * k + ky) * k + kx]);
+/* sums[x] += what the taps of one kernel row (3 or 1 of them) make of a padded row */
+static void add_row(double *sums, const double *row, uint32_t width, const float *taps, int k) {
+    const double left = k == 3 ? taps[0] : 0, middle = k == 3 ? taps[1] : taps[0], right = k == 3 ? taps[2] : 0;
+    for (uint32_t x = 0; x < width; x++)
+        sums[x] += left * row[x] + middle * row[x + 1] + right * row[x + 2];
+}
+
+/* Row `y` of all output channels. `sums`: [out][width], `row`: width + 2. */
+static void convolve_row(const map *in, const sp_layer *layer, const float *kernel, const float *bias, uint32_t y,
+                         double *sums, double *row, map *out) {
+    const uint32_t k = layer->kernel, width = in->width;
+    for (uint32_t o = 0; o < layer->out; o++)
+        for (uint32_t x = 0; x < width; x++)
+            sums[(size_t)o * width + x] = bias[o];
+    for (uint32_t c = 0; c < layer->in; c++)
+        for (uint32_t ky = 0; ky < k; ky++) {
+            padded_row(in, c, (int64_t)y + ky - k / 2, row);
+            for (uint32_t o = 0; o < layer->out; o++)
+                add_row(sums + (size_t)o * width, row, width, kernel + (((size_t)o * layer->in + c) * k + ky) * k,
+                        (int)k);
         }
-    for (uint32_t x = 0; x < in->width; x++) {
-        float v = (float)sums[x];
-        out[x] = layer->relu && v < 0 ? 0 : v;
-    }
+    for (uint32_t o = 0; o < layer->out; o++)
+        for (uint32_t x = 0; x < width; x++) {
+            const float v = (float)sums[(size_t)o * width + x];
+            row_of(out, o, y)[x] = layer->relu && v < 0 ? 0 : v;
+        }
 }
 
 static bool convolve(const map *in, const sp_layer *layer, const float *kernel, const float *bias, map *out) {
-    double *sums = malloc(in->width * sizeof *sums);
-    bool ok = sums && map_alloc(out, layer->out, in->height, in->width);
-    for (uint32_t o = 0; ok && o < layer->out; o++)
-        for (uint32_t y = 0; y < in->height; y++)
-            convolve_row(in, layer, kernel + (size_t)o * layer->in * layer->kernel * layer->kernel, bias[o], y, sums,
-                         row_of(out, o, y));
+    double *sums = malloc((size_t)layer->out * in->width * sizeof *sums);
+    double *row = malloc(((size_t)in->width + 2) * sizeof *row);
+    const bool ok = sums && row && map_alloc(out, layer->out, in->height, in->width);
+    for (uint32_t y = 0; ok && y < in->height; y++)
+        convolve_row(in, layer, kernel, bias, y, sums, row, out);
     free(sums);
+    free(row);
     return ok;
 }
 
