@@ -2,8 +2,7 @@
  * The Blackhole engine behind the engine interface: finds the chip, reads the environment, owns transport and device.
  *
  * Environment: TTSIM names the simulator's library, which is used when "blackhole" is asked for by name (never for
- * "auto"); SUPERPOINT_BLACKHOLE_GRID forces a grid of tiles, ROWSxCOLUMNS; TT_FUSED and sp_engine_options.legacy start
- * layer by layer.
+ * "auto"); SUPERPOINT_BLACKHOLE_GRID forces a grid of tiles, ROWSxCOLUMNS.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,8 +63,12 @@ static sp_status open_chip(state *s, const sp_model *model, const sp_engine_opti
         status = sp_bh_open_simulator(simulator(options), &s->transport, err);
     bh_firmware firmware;
     sp_bh_firmware_get(&firmware);
+    bh_weights weights = {0};
     if (status == SP_OK)
-        status = sp_bh_device_make(s->transport, &firmware, sp_model_weights(model), &config, &s->device, err);
+        status = sp_bh_weights_make(sp_model_weights(model), &weights, err);
+    if (status == SP_OK)
+        status = sp_bh_device_make(s->transport, &firmware, &weights, &config, &s->device, err);
+    sp_bh_weights_free(&weights);
     return status == SP_OK ? sp_bh_device_prepare(s->device, options->width, options->height, err) : status;
 }
 
@@ -98,15 +101,23 @@ static sp_status create(const sp_model *model, const sp_engine_options *options,
 static sp_status run(void *opaque, const sp_frame *frame, sp_maps *maps, sp_error *err) {
     state *s = opaque;
     sp_status status = sp_bh_device_prepare(s->device, frame->width, frame->height, err);
-    float *suppressed = s->suppress ? sp_maps_room_for_suppressed(maps) : NULL;
     if (status == SP_OK)
-        status =
-            sp_bh_device_run(s->device, frame->pixels, frame->stride, maps->scores, suppressed, maps->descriptors, err);
-    if (status == SP_OK && suppressed) {
+        status = sp_bh_device_upload(s->device, frame->pixels, frame->stride, err);
+    if (status == SP_OK)
+        status = sp_bh_device_start(s->device, err);
+    if (status == SP_OK)
+        status = sp_bh_device_finish(s->device, err);
+    if (status != SP_OK) {
+        sp_bh_device_stop(s->device);
+        return status;
+    }
+    float *suppressed = s->suppress ? sp_maps_room_for_suppressed(maps) : NULL;
+    sp_bh_device_collect(s->device, maps->scores, suppressed, maps->descriptors);
+    if (suppressed) {
         maps->suppressed = suppressed;
         maps->nms_radius = (int32_t)SUPPRESS_RADIUS;
     }
-    return status;
+    return SP_OK;
 }
 
 const sp_engine_kind sp_engine_blackhole = {"blackhole", probe, create, run, destroy};

@@ -33,12 +33,13 @@ struct bh_device {
     struct {
         uint32_t at, address, bytes; /* bytes a group */
     } weights[SP_LAYERS];
+    double logit_scale;     /* power of two that the logits are stored with */
     uint8_t *picture;       /* one slot, with its frame of zeros */
     unsigned char *results; /* shared: the finished line, then two slots */
     size_t results_bytes;
     struct remote results_remote;
-    bool running; /* the cores run the plan */
-    uint32_t frames, layers_run;
+    bool running;                          /* the cores run the plan */
+    uint32_t uploaded, frames, layers_run; /* pictures, frames and layers since the cores were started */
 };
 
 #define FINISHED_BYTES 64u
@@ -49,27 +50,20 @@ static uint32_t tile_at(const bh_device *d, uint32_t k) {
 
 /* ------------------------------------------------------------------ weights -------------------- */
 
-static sp_status upload_weights(bh_device *d, const sp_weights *weights, sp_error *err) {
-    bh_scales scales;
-    sp_status status = sp_bh_calibrate(weights, &scales, err);
+static sp_status upload_weights(bh_device *d, const bh_weights *weights, sp_error *err) {
     uint32_t next[BH_BANKS];
     for (uint32_t b = 0; b < BH_BANKS; b++)
         next[b] = DRAM_WEIGHTS;
+    d->logit_scale = weights->scales.out[SP_DETECTOR_B];
+    sp_status status = SP_OK;
     for (uint32_t i = 0; i < SP_LAYERS && status == SP_OK; i++) {
         const size_t bytes = sp_bh_packed_bytes(&sp_network[i]);
-        uint16_t *packed = malloc(bytes);
-        if (!packed)
-            return sp_fail_memory(err, "packed weights", bytes);
-        status = sp_bh_pack_layer(&sp_network[i], weights->kernel[i], weights->bias[i], sp_bh_kernel_scale(&scales, i),
-                                  sp_bh_bias_scale(&scales, i), packed, err);
         const uint32_t bank = i % BH_BANKS; /* consecutive layers in different banks */
         d->weights[i].at = d->transport->chip.bank[bank];
         d->weights[i].address = next[bank];
         d->weights[i].bytes = sp_bh_layer_blocks(&sp_network[i]) * WEIGHT_BLOCK_BYTES;
-        if (status == SP_OK)
-            status = d->transport->write(d->transport, d->weights[i].at, next[bank], packed, bytes, err);
+        status = d->transport->write(d->transport, d->weights[i].at, next[bank], weights->layer[i], bytes, err);
         next[bank] += (uint32_t)bytes;
-        free(packed);
     }
     return status;
 }
@@ -177,7 +171,7 @@ static struct tail tile_tail(const bh_device *d, uint32_t k) {
     const bh_block block = sp_bh_plan_block(plan, k);
     const uint32_t slot = (uint32_t)plan->slot_bytes;
     const size_t first = ((size_t)block.y * SP_CELL * plan->width + block.x * SP_CELL) * sizeof(float);
-    struct tail t = sp_bh_plan_tail(plan, k);
+    struct tail t = sp_bh_plan_tail(plan, k, d->logit_scale);
     t.scores_out = offset_remote(&d->results_remote, FINISHED_BYTES + plan->scores_offset + first, slot);
     t.kept_out = offset_remote(&d->results_remote, FINISHED_BYTES + plan->kept_offset + plan->kept_stride * k, slot);
     return t;
@@ -279,9 +273,7 @@ static sp_status release(bh_device *d, sp_error *err) {
 
 static sp_status load(bh_device *d, sp_error *err) {
     choose_halves(d);
-    sp_status status = hold_all(d, err);
-    if (status == SP_OK)
-        status = load_programs(d, err);
+    sp_status status = load_programs(d, err);
     if (status == SP_OK)
         status = load_ones(d, err);
     for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
@@ -292,14 +284,19 @@ static sp_status load(bh_device *d, sp_error *err) {
     return status == SP_OK ? release(d, err) : status;
 }
 
+/* The results' room grows with the frame; whatever ran has been held before it moves. */
 static sp_status make_room(bh_device *d, sp_error *err) {
     const size_t bytes = FINISHED_BYTES + 2 * d->plan.slot_bytes;
-    if (bytes > d->results_bytes) {
-        sp_status status = d->transport->share(d->transport, bytes, (void **)&d->results, &d->results_remote, err);
-        if (status != SP_OK)
-            return status;
-        d->results_bytes = bytes;
+    sp_status status = hold_all(d, err);
+    if (status == SP_OK && bytes > d->results_bytes) {
+        d->transport->unshare(d->transport, d->results);
+        d->results = NULL;
+        d->results_bytes = 0;
+        status = d->transport->share(d->transport, bytes, (void **)&d->results, &d->results_remote, err);
     }
+    if (status != SP_OK)
+        return status;
+    d->results_bytes = bytes > d->results_bytes ? bytes : d->results_bytes;
     if ((uint64_t)DRAM_PICTURE + 2ull * d->plan.picture_slot_bytes > DRAM_WEIGHTS)
         return sp_fail(err, SP_ERR_LIMIT, "blackhole: a frame of %ux%u is too large for the picture area in DRAM",
                        d->plan.width, d->plan.height);
@@ -327,17 +324,18 @@ sp_status sp_bh_device_prepare(bh_device *d, uint32_t width, uint32_t height, sp
         status = load(d, err);
     }
     d->running = status == SP_OK;
-    d->frames = d->layers_run = 0;
+    d->uploaded = d->frames = d->layers_run = 0;
     return status;
 }
 
 /* ------------------------------------------------------------------ running -------------------- */
 
-static sp_status upload_picture(bh_device *d, const uint8_t *pixels, size_t stride, sp_error *err) {
+sp_status sp_bh_device_upload(bh_device *d, const uint8_t *pixels, size_t stride, sp_error *err) {
     const bh_plan *plan = &d->plan;
     for (uint32_t y = 0; y < plan->height; y++)
         memcpy(d->picture + (size_t)(y + 1) * plan->picture_pitch + 1, pixels + y * stride, plan->width);
-    const uint32_t slot = d->frames & 1 ? plan->picture_slot_bytes : 0;
+    const uint32_t slot = d->uploaded & 1 ? plan->picture_slot_bytes : 0;
+    d->uploaded++;
     return d->transport->write(d->transport, d->transport->chip.bank[0], DRAM_PICTURE + slot, d->picture,
                                plan->picture_slot_bytes, err);
 }
@@ -355,21 +353,24 @@ static bool frame_finished(void *opaque) {
     return (int32_t)(finished - (d->frames + 1)) >= 0;
 }
 
-static sp_status run_layers(bh_device *d, sp_error *err) {
+sp_status sp_bh_device_start(bh_device *d, sp_error *err) {
+    return start_layers(d, d->config.layer_by_layer ? 1 : BH_LAYERS, err);
+}
+
+sp_status sp_bh_device_advance(bh_device *d, sp_error *err) {
     const bh_watch watch = {d->transport, d->transport->chip.tile, d->plan.tiles, BH_LAYERS};
-    if (!d->config.layer_by_layer) {
-        sp_status status = start_layers(d, BH_LAYERS, err);
-        return status == SP_OK ? sp_bh_watch(&watch, frame_finished, d, err) : status;
-    }
+    sp_status status = start_layers(d, 1, err);
+    return status == SP_OK ? sp_bh_watch_layers(&watch, d->layers_run, err) : status;
+}
+
+sp_status sp_bh_device_finish(bh_device *d, sp_error *err) {
+    const bh_watch watch = {d->transport, d->transport->chip.tile, d->plan.tiles, BH_LAYERS};
     sp_status status = SP_OK;
-    for (uint32_t i = 0; i < BH_LAYERS && status == SP_OK; i++) {
-        status = start_layers(d, 1, err);
-        if (status == SP_OK && i + 1 < BH_LAYERS)
-            status = sp_bh_watch_layers(&watch, d->layers_run, err);
-        else if (status == SP_OK)
-            status = sp_bh_watch(&watch, frame_finished, d, err);
-    }
-    return status;
+    if (d->config.layer_by_layer)
+        status = sp_bh_watch_layers(&watch, d->layers_run, err);
+    while (status == SP_OK && d->layers_run < (d->frames + 1) * BH_LAYERS)
+        status = sp_bh_device_advance(d, err);
+    return status == SP_OK ? sp_bh_watch(&watch, frame_finished, d, err) : status;
 }
 
 /* Kept pixels keep their score, the others are zero. */
@@ -408,26 +409,18 @@ static void expand_descriptors(const bh_plan *plan, const unsigned char *slot, f
     }
 }
 
-sp_status sp_bh_device_run(bh_device *d, const uint8_t *pixels, size_t stride, float *scores, float *suppressed,
-                           float *descriptors, sp_error *err) {
-    if (!d->running)
-        return sp_fail(err, SP_ERR_INTERNAL, "blackhole: run before prepare");
-    sp_status status = upload_picture(d, pixels, stride, err);
-    if (status == SP_OK)
-        status = run_layers(d, err);
-    if (status != SP_OK) {
-        d->running = false;
-        sp_error ignored;
-        hold_all(d, &ignored); /* as far as it goes: the first error is the one to tell */
-        return status;
-    }
+void sp_bh_device_collect(bh_device *d, float *scores, float *suppressed, float *descriptors) {
     const unsigned char *slot = d->results + FINISHED_BYTES + (d->frames & 1 ? d->plan.slot_bytes : 0);
     memcpy(scores, slot + d->plan.scores_offset, (size_t)d->plan.width * d->plan.height * sizeof *scores);
     if (suppressed)
         expand_suppressed(&d->plan, slot, scores, suppressed);
     expand_descriptors(&d->plan, slot, descriptors);
     d->frames++;
-    return SP_OK;
+}
+
+void sp_bh_device_stop(bh_device *d) {
+    sp_error ignored; /* as far as it goes: it is the first error that is told */
+    hold_all(d, &ignored);
 }
 
 /* ------------------------------------------------------------------ life ----------------------- */
@@ -436,7 +429,7 @@ const bh_plan *sp_bh_device_plan(const bh_device *d) {
     return &d->plan;
 }
 
-sp_status sp_bh_device_make(bh_transport *transport, const bh_firmware *firmware, const sp_weights *weights,
+sp_status sp_bh_device_make(bh_transport *transport, const bh_firmware *firmware, const bh_weights *weights,
                             const bh_config *config, bh_device **out, sp_error *err) {
     *out = NULL;
     bh_device *d = calloc(1, sizeof *d);
@@ -457,8 +450,8 @@ sp_status sp_bh_device_make(bh_transport *transport, const bh_firmware *firmware
 void sp_bh_device_free(bh_device *d) {
     if (!d)
         return;
-    sp_error ignored;
-    hold_all(d, &ignored);
+    sp_bh_device_stop(d);
+    d->transport->unshare(d->transport, d->results);
     free(d->picture);
     free(d);
 }

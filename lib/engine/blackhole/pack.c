@@ -1,6 +1,7 @@
 #include "pack.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -74,4 +75,25 @@ sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const flo
         return sp_fail(err, SP_ERR_WEIGHTS_DATA, "blackhole: %s: %.2g of the kernel's energy lies below fp16's %.2g",
                        layer->name, lost / energy, HALF_MIN_NORMAL);
     return SP_OK;
+}
+
+sp_status sp_bh_weights_make(const sp_weights *weights, bh_weights *packed, sp_error *err) {
+    memset(packed, 0, sizeof *packed);
+    sp_status status = sp_bh_calibrate(weights, &packed->scales, err);
+    for (uint32_t i = 0; i < SP_LAYERS && status == SP_OK; i++) {
+        const size_t bytes = sp_bh_packed_bytes(&sp_network[i]);
+        packed->layer[i] = malloc(bytes);
+        if (!packed->layer[i])
+            return sp_fail_memory(err, "packed weights", bytes);
+        status = sp_bh_pack_layer(&sp_network[i], weights->kernel[i], weights->bias[i],
+                                  sp_bh_kernel_scale(&packed->scales, i), sp_bh_bias_scale(&packed->scales, i),
+                                  packed->layer[i], err);
+    }
+    return status;
+}
+
+void sp_bh_weights_free(bh_weights *packed) {
+    for (uint32_t i = 0; i < SP_LAYERS; i++)
+        free(packed->layer[i]);
+    memset(packed, 0, sizeof *packed);
 }

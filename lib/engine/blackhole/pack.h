@@ -2,6 +2,7 @@
 #ifndef BH_PACK_H
 #define BH_PACK_H
 
+#include "calibrate.h"
 #include "model/network.h"
 #include "superpoint.h"
 
@@ -20,5 +21,15 @@ size_t sp_bh_packed_bytes(const sp_layer *layer);
  */
 sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
                            double bias_scale, uint16_t *out, sp_error *err);
+
+/* All layers, packed once for any number of devices. */
+typedef struct bh_weights {
+    bh_scales scales;
+    uint16_t *layer[SP_LAYERS];
+} bh_weights;
+
+/* Calibrate and pack. Free with sp_bh_weights_free, also after a failure. */
+sp_status sp_bh_weights_make(const sp_weights *weights, bh_weights *packed, sp_error *err);
+void sp_bh_weights_free(bh_weights *packed);
 
 #endif

@@ -254,10 +254,10 @@ struct layer sp_bh_plan_layer(const bh_plan *plan, uint32_t tile, uint32_t i) {
     return l;
 }
 
-struct tail sp_bh_plan_tail(const bh_plan *plan, uint32_t tile) {
+struct tail sp_bh_plan_tail(const bh_plan *plan, uint32_t tile, double logit_scale) {
     const bh_block block = sp_bh_plan_block(plan, tile);
     const uint32_t plane = plane_at(plan, 3), pitch = pitch_at(plan, 3);
-    const float log2e = 1.44269504f;
+    const float log2e = (float)(1.4426950408889634 / logit_scale);
     struct tail t = {.after_layer = SP_DETECTOR_B + 1,
                      .logits = plan->logits + (ONES_PIXELS + LEAD_PIXELS + pitch + 1) * PIXEL_BYTES,
                      .logits_plane = plane * PIXEL_BYTES,

@@ -53,8 +53,8 @@ int32_t sp_bh_plan_neighbour(const bh_plan *plan, uint32_t tile, uint32_t k);
 /* Layer i of a tile; weights' place and size are left 0. */
 struct layer sp_bh_plan_layer(const bh_plan *plan, uint32_t tile, uint32_t i);
 
-/* NCRISC's record; the remotes' bases are left 0 but for the tile's own offsets, and log2e is for logits of scale 1. */
-struct tail sp_bh_plan_tail(const bh_plan *plan, uint32_t tile);
+/* NCRISC's record for logits stored times `logit_scale`; where the results go is left 0. */
+struct tail sp_bh_plan_tail(const bh_plan *plan, uint32_t tile, double logit_scale);
 
 /* Of a tile within one result slot. */
 size_t sp_bh_plan_descriptors_at(const bh_plan *plan, uint32_t tile);

@@ -48,8 +48,10 @@ struct bh_transport {
     /* Let the device work a little; its time since opening in microseconds. */
     sp_status (*tick)(bh_transport *t, uint64_t *now_us, sp_error *err);
 
-    /* Memory of this process that the chip can write, and where it sees it. Zeroed, lives until close. */
+    /* Memory of this process that the chip can write, zeroed, and where the chip sees it. Lives until unshare or close;
+     * no core may run that knows it by then. */
     sp_status (*share)(bh_transport *t, size_t bytes, void **memory, struct remote *remote, sp_error *err);
+    void (*unshare)(bh_transport *t, void *memory);
 
     /* Give everything back; frees t. */
     void (*close)(bh_transport *t);

@@ -20,7 +20,8 @@
 #define ORDER_STRICT (1u << 6)                  /* of the third word */
 #define WINDOW_MULTICAST (1u << 5)
 #define PCI_VENDOR_BLACKHOLE 0xB1401E52u
-#define DMA_BASE 0x10000000ull /* where the chip sees shared memory */
+#define DMA_BASE 0x10000000ull /* where the chip sees shared memory, one region every DMA_STRIDE */
+#define DMA_STRIDE 0x100000000ull
 #define CLOCKS_A_TICK 128u
 #define CLOCK_MHZ 1350u
 #define HANG_CLOCKS 6000000u
@@ -37,11 +38,9 @@ static struct {
     void (*mem_write)(uint64_t, const void *, uint32_t);
     void (*clock)(uint32_t);
     struct {
-        uint64_t base;
         size_t bytes;
-        unsigned char *memory;
+        unsigned char *memory; /* NULL: free */
     } share[MAX_SHARES];
-    size_t shares;
 } sim = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 typedef struct sim_transport {
@@ -53,11 +52,11 @@ typedef struct sim_transport {
 /* The chip reads or writes shared memory. What lies outside is not touched: a stray write of the firmware must not
  * reach this process. */
 static unsigned char *shared_at(uint64_t address, uint32_t n) {
-    for (size_t i = 0; i < sim.shares; i++)
-        if (address >= sim.share[i].base && address - sim.share[i].base <= sim.share[i].bytes &&
-            n <= sim.share[i].bytes - (address - sim.share[i].base))
-            return sim.share[i].memory + (address - sim.share[i].base);
-    return NULL;
+    const uint64_t i = (address - DMA_BASE) / DMA_STRIDE, offset = (address - DMA_BASE) % DMA_STRIDE;
+    if (address < DMA_BASE || i >= MAX_SHARES || !sim.share[i].memory || offset > sim.share[i].bytes ||
+        n > sim.share[i].bytes - offset)
+        return NULL;
+    return sim.share[i].memory + offset;
 }
 
 static void dma_read(uint64_t address, void *to, uint32_t n) {
@@ -142,25 +141,34 @@ static sp_status sim_tick(bh_transport *t, uint64_t *now_us, sp_error *err) {
 
 static sp_status sim_share(bh_transport *t, size_t bytes, void **memory, struct remote *remote, sp_error *err) {
     (void)t;
-    if (sim.shares == MAX_SHARES)
-        return sp_fail(err, SP_ERR_LIMIT, "blackhole simulator: no more than %d shared regions", MAX_SHARES);
+    size_t i = 0;
+    while (i < MAX_SHARES && sim.share[i].memory)
+        i++;
+    if (i == MAX_SHARES || bytes > DMA_STRIDE)
+        return sp_fail(err, SP_ERR_LIMIT, "blackhole simulator: %zu more bytes cannot be shared", bytes);
     unsigned char *p = calloc(1, bytes);
     if (!p)
         return sp_fail_memory(err, "memory shared with the chip", bytes);
-    const uint64_t base = DMA_BASE + ((uint64_t)sim.shares << 32);
-    sim.share[sim.shares].base = base;
-    sim.share[sim.shares].bytes = bytes;
-    sim.share[sim.shares].memory = p;
-    sim.shares++;
+    sim.share[i].bytes = bytes;
+    sim.share[i].memory = p;
+    const uint64_t base = DMA_BASE + i * DMA_STRIDE;
     *memory = p;
     *remote = (struct remote){.at = BH_PCIE_PORT, .low = (uint32_t)base, .high = (uint32_t)(base >> 32)};
     return SP_OK;
 }
 
+static void sim_unshare(bh_transport *t, void *memory) {
+    (void)t;
+    for (size_t i = 0; i < MAX_SHARES; i++)
+        if (sim.share[i].memory == memory)
+            sim.share[i].memory = NULL;
+    free(memory);
+}
+
 static void sim_close(bh_transport *t) {
     pthread_mutex_lock(&sim.mutex);
-    while (sim.shares)
-        free(sim.share[--sim.shares].memory);
+    for (size_t i = 0; i < MAX_SHARES; i++)
+        sim_unshare(t, sim.share[i].memory);
     sim.in_use = false;
     pthread_mutex_unlock(&sim.mutex);
     free(t);
@@ -242,6 +250,7 @@ sp_status sp_bh_open_simulator(const char *library, bh_transport **out, sp_error
                              .hold = sim_hold,
                              .tick = sim_tick,
                              .share = sim_share,
+                             .unshare = sim_unshare,
                              .close = sim_close};
     list_tiles(&s->base.chip);
     *out = &s->base;
