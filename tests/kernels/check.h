@@ -28,4 +28,7 @@ double check_largest_difference(const float *a, const float *b, size_t n);
 /* Whole engines, level by level, against the reference engine. */
 void check_engines(check *c, const sp_model *model);
 
+/* Each kernel's speed. */
+void bench_kernels(check *c, const sp_model *model);
+
 #endif

@@ -98,7 +98,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    check_engines(&c, model);
+    if (c.bench)
+        bench_kernels(&c, model);
+    else
+        check_engines(&c, model);
     sp_model_free(model);
     printf("%u comparisons passed, %u failed\n", c.passed, c.failed);
     return c.failed ? 1 : 0;

@@ -38,9 +38,9 @@ static sp_status probe(const sp_engine_options *options, sp_error *err) {
     return choose_level(options, &level, err);
 }
 
+/* The fastest precision that holds the accuracy gates (docs/performance.md has the measurements). */
 static sp_precision automatic(sp_cpu_level level) {
-    (void)level;
-    return SP_PRECISION_FP32;
+    return level == SP_CPU_AMX ? SP_PRECISION_BF16 : SP_PRECISION_FP32;
 }
 
 static void destroy(void *opaque) {

@@ -10,7 +10,6 @@
  * the constants are chosen for 16 (AVX2), or 32 registers (AVX-512, NEON). Each input value is then used VECTORS
  * times and each weight PIXELS times for one load.
  */
-#include <math.h>
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
@@ -29,7 +28,8 @@ static size_t packed_bytes(const sp_layer *layer) {
 
 /* [out / OUTS][ky][in / LANES][kx][LANES][OUTS]: the order in which a block reads them. The last
  * block of the logits has fewer outputs (80 = 2 * 32 + 16) and is stored just as narrow. */
-static void pack(const sp_layer *layer, const float *kernel, void *packed) {
+static void pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed) {
+    (void)bias; /* added at the end of each block */
     const uint32_t k = layer->kernel, outs = padded_out(layer);
     const uint32_t lanes = layer->in < LANES ? layer->in : LANES;
     const float scale = layer->in == 1 ? 1.0f / 255.0f : 1.0f;
@@ -184,7 +184,8 @@ static void pixels_to_floats(const uint8_t *pixels, uint32_t width, float *out) 
 }
 
 static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint32_t width, uint8_t *out,
-                  size_t out_pitch, float *floats) {
+                  size_t out_pitch, void *room) {
+    float *floats = room;
     const size_t line = (size_t)width + 2 * SP_BLOCK_PIXELS;
     for (int ky = 0; ky < 3; ky++)
         pixels_to_floats(pixels[ky], width, floats + (size_t)ky * line);
@@ -202,6 +203,31 @@ static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint3
         }
 }
 
+/* Twelve sums: as many as two multipliers with a latency of four to six cycles can have under way. */
+static uint64_t peak(const void *data, uint64_t rounds) {
+    const VEC a = LOAD((const float *)data), b = LOAD((const float *)data + VL), z = SET1(0);
+    VEC s0 = z, s1 = z, s2 = z, s3 = z, s4 = z, s5 = z, s6 = z, s7 = z, s8 = z, s9 = z, s10 = z, s11 = z;
+#define STEP(s)                                                                                                        \
+    s = FMA(a, b, s);                                                                                                  \
+    __asm__ volatile("" : "+" VEC_REGISTER(s)) /* each product anew */
+    for (uint64_t i = 0; i < rounds; i++) {
+        STEP(s0);
+        STEP(s1);
+        STEP(s2);
+        STEP(s3);
+        STEP(s4);
+        STEP(s5);
+        STEP(s6);
+        STEP(s7);
+        STEP(s8);
+        STEP(s9);
+        STEP(s10);
+        STEP(s11);
+    }
+#undef STEP
+    return rounds * 12 * VL;
+}
+
 #include "engine/cpu/outputs_template.h"
 
 const sp_kernels NAME = {.level = LEVEL,
@@ -214,4 +240,5 @@ const sp_kernels NAME = {.level = LEVEL,
                          .conv_pool = conv_pool,
                          .head = head,
                          .scores = scores,
-                         .normalise = normalise};
+                         .normalise = normalise,
+                         .peak = peak};

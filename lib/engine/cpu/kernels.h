@@ -32,23 +32,30 @@ typedef struct sp_row_pair {
 
 enum { SP_SCRATCH_BYTES = 64 << 10 };
 
+/* Layer 0 spreads pixels to up to eight 16-bit numbers each. */
+static inline size_t sp_first_room(uint32_t width) {
+    return ((size_t)width + 4 * SP_BLOCK_PIXELS) * 8 * sizeof(uint16_t);
+}
+
+enum { SP_PEAK_BYTES = 4096 };
+
 typedef struct sp_kernels {
     sp_cpu_level level;
     sp_precision precision;
     uint32_t lanes; /* channels in a line */
 
     size_t (*packed_bytes)(const sp_layer *layer);
-    /* `kernel` as the checkpoint has it. */
-    void (*pack)(const sp_layer *layer, const float *kernel, void *packed);
+    /* `kernel` and `bias` as the checkpoint has them. */
+    void (*pack)(const sp_layer *layer, const float *kernel, const float *bias, void *packed);
 
     /* A thread is about to run kernels, or has finished (NULL: nothing to do). */
     void (*enter)(void);
     void (*leave)(void);
 
-    /* Layer 0: one row of 64 channels from three rows of pixels (NULL outside the frame). `floats` has
-     * room for 3 * (width + 2 * SP_BLOCK_PIXELS). Weights include the division by 255. */
+    /* Layer 0: one row of 64 channels from three rows of pixels (NULL outside the frame). `room` has
+     * sp_first_room(width) bytes, aligned to SP_LINE. Weights include the division by 255. */
     void (*first)(const sp_packed *layer, const uint8_t *const pixels[3], uint32_t width, uint8_t *out,
-                  size_t out_pitch, float *floats);
+                  size_t out_pitch, void *room);
     /* 3x3, bias, ReLU. */
     void (*conv)(const sp_packed *layer, const sp_row_pair *rows);
     /* The same and 2x2 maximum. */
@@ -60,6 +67,11 @@ typedef struct sp_kernels {
     void (*scores)(float *logits, uint32_t cells, float *scores, size_t stride);
     /* Scale each of `cells` descriptors to length 1. */
     void (*normalise)(float *descriptors, uint32_t cells);
+
+    /* Multiply and add numbers that stay in registers, as fast as the processor can, `rounds` times;
+     * returns how many multiplications that were. `data` are SP_PEAK_BYTES of ordinary numbers of this
+     * precision: processors are faster on zeros. What a kernel's speed is measured against. */
+    uint64_t (*peak)(const void *data, uint64_t rounds);
 } sp_kernels;
 
 /* The set for a precision at a level, or NULL. */
@@ -69,5 +81,6 @@ extern const sp_kernels sp_kernels_f32_c;
 extern const sp_kernels sp_kernels_f32_avx2;
 extern const sp_kernels sp_kernels_f32_avx512;
 extern const sp_kernels sp_kernels_f32_neon;
+extern const sp_kernels sp_kernels_bf16_amx;
 
 #endif

@@ -2,6 +2,10 @@
  * From the heads' numbers to the two results: softmax and unit length. Included by each set of
  * kernels after VEC, VL and the operations of f32_template.h are defined.
  */
+#include <math.h>
+#include <string.h>
+
+#include "engine/cpu/kernels.h"
 
 /*
  * e^x for x <= 0, within 2 units of the last place. x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is

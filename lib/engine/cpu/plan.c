@@ -34,7 +34,7 @@ typedef struct stage {
 typedef struct thread_room {
     uint8_t *scratch;
     sp_lines first;  /* layer 0 */
-    float *floats;   /* three rows of pixels */
+    uint8_t *pixels; /* layer 0's room */
     sp_lines hidden; /* a head's 256 channels, two rows */
     float *logits;   /* two rows of cells */
 } thread_room;
@@ -55,8 +55,8 @@ struct sp_plan {
     /* Of the running frame. */
     const sp_frame *frame;
     sp_maps *maps;
-    uint32_t cells_done;
     /* Of the running step. */
+    sp_pool_task *task;
     int layer;
     uint32_t from, until; /* rows of the layer's own output, before pooling */
 };
@@ -79,7 +79,7 @@ static sp_status pack_all(sp_plan *plan, const sp_weights *weights, sp_error *er
         const sp_layer *layer = &sp_network[i];
         uint8_t *to = plan->weights.data + at[i];
         float *bias = (float *)(to + sp_round_up(plan->kernels->packed_bytes(layer), SP_LINE));
-        plan->kernels->pack(layer, weights->kernel[i], to);
+        plan->kernels->pack(layer, weights->kernel[i], weights->bias[i], to);
         memcpy(bias, weights->bias[i], layer->out * sizeof *bias); /* the rest of the block is zero */
         plan->layers[i] = (sp_packed){layer, to, bias};
     }
@@ -177,12 +177,9 @@ static void shape_room(const sp_plan *plan, thread_room *room) {
     room->hidden = lines_of(plan, HEAD_CHANNELS, plan->width / SP_CELL, 2, 2);
 }
 
-static size_t floats_bytes(const sp_plan *plan) {
-    return sp_round_up(3 * (plan->width + 2 * SP_BLOCK_PIXELS) * sizeof(float), SP_LINE);
-}
-
-static size_t logits_bytes(const sp_plan *plan) {
-    return (size_t)2 * (plan->width / SP_CELL) * SP_LOGITS_PADDED * sizeof(float);
+/* Two rows of cells. */
+static size_t logits_bytes(uint32_t width) {
+    return (size_t)2 * (width / SP_CELL) * SP_LOGITS_PADDED * sizeof(float);
 }
 
 static uint8_t *take(uint8_t **at, size_t bytes) {
@@ -201,8 +198,8 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
     const uint32_t threads = sp_pool_threads(plan->pool);
     thread_room shape;
     shape_room(plan, &shape);
-    const size_t room_bytes = SP_SCRATCH_BYTES + lines_bytes(&shape.first) + floats_bytes(plan) +
-                              lines_bytes(&shape.hidden) + logits_bytes(plan);
+    const size_t room_bytes = SP_SCRATCH_BYTES + lines_bytes(&shape.first) + sp_first_room(width) +
+                              lines_bytes(&shape.hidden) + logits_bytes(width);
     plan->width = 0; /* nothing is prepared until all is */
     sp_block_free(&plan->windows);
     sp_status status = sp_block_alloc(&plan->windows, total + threads * room_bytes, "maps between the layers", err);
@@ -216,9 +213,9 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
         *room = shape;
         room->scratch = take(&at, SP_SCRATCH_BYTES);
         room->first.data = take(&at, lines_bytes(&room->first));
-        room->floats = (float *)take(&at, floats_bytes(plan));
+        room->pixels = take(&at, sp_first_room(width));
         room->hidden.data = take(&at, lines_bytes(&room->hidden));
-        room->logits = (float *)take(&at, logits_bytes(plan));
+        room->logits = (float *)take(&at, logits_bytes(width));
     }
     plan->width = width;
     return SP_OK;
@@ -241,7 +238,7 @@ static void make_first_row(const sp_plan *plan, thread_room *room, uint32_t y) {
         rows[i] = from < 0 || from >= frame->height ? NULL : frame->pixels + (size_t)from * frame->stride;
     }
     plan->kernels->first(&plan->layers[0], rows, frame->width, sp_lines_row(&room->first, y), room->first.pitch,
-                         room->floats);
+                         room->pixels);
 }
 
 /* Layers 0 and 1; an item is a row of the pooled map. */
@@ -318,14 +315,24 @@ static void run_heads(void *context, size_t first, size_t last, uint32_t thread)
     }
 }
 
+static void run_step(void *context, size_t first, size_t last, uint32_t thread) {
+    const sp_plan *plan = context;
+    if (plan->kernels->enter)
+        plan->kernels->enter();
+    plan->task(context, first, last, thread);
+    if (plan->kernels->leave)
+        plan->kernels->leave();
+}
+
 /* Run `task` over rows [from, until) in pairs. */
 static void run_rows(sp_plan *plan, sp_pool_task *task, int layer, uint32_t from, uint32_t until) {
     if (from >= until)
         return;
+    plan->task = task;
     plan->layer = layer;
     plan->from = from;
     plan->until = until;
-    sp_pool_run(plan->pool, (until - from + 1) / 2, task, plan);
+    sp_pool_run(plan->pool, (until - from + 1) / 2, run_step, plan);
 }
 
 sp_status sp_plan_run(sp_plan *plan, const sp_frame *frame, sp_maps *maps, sp_error *err) {

@@ -18,4 +18,7 @@ typedef __m256 VEC;
 #define SCALE2(a, b)                                                                                                   \
     _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_castps_si256(b), 23)))
 
+/* The assembler's constraint for a VEC. */
+#define VEC_REGISTER(v) "x"(v)
+
 #endif

@@ -18,4 +18,7 @@ typedef __m512 VEC;
 #define SCALE2(a, b)                                                                                                   \
     _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_castps_si512(b), 23)))
 
+/* The assembler's constraint for a VEC. */
+#define VEC_REGISTER(v) "v"(v)
+
 #endif

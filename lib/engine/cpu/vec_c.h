@@ -35,4 +35,13 @@ static inline VEC vec_max(VEC a, VEC b) {
     return (VEC)(((VEC_BITS)a & greater) | ((VEC_BITS)b & ~greater));
 }
 
+/* The assembler's constraint for a VEC. */
+#if defined(__x86_64__)
+#define VEC_REGISTER(v) "x"(v)
+#elif defined(__aarch64__)
+#define VEC_REGISTER(v) "w"(v)
+#else
+#define VEC_REGISTER(v) "m"(v)
+#endif
+
 #endif

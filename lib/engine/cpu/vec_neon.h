@@ -18,4 +18,7 @@ typedef float32x4_t VEC;
 #define SCALE2(a, b)                                                                                                   \
     vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vreinterpretq_s32_f32(b), 23)))
 
+/* The assembler's constraint for a VEC. */
+#define VEC_REGISTER(v) "w"(v)
+
 #endif
