@@ -130,6 +130,22 @@ void json_put_float(buffer *out, float value) {
     out->size += (size_t)(p - text);
 }
 
+void json_put_double(buffer *out, double value) {
+    char text[40];
+    if (!isfinite(value)) {
+        buffer_text(out, "null");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buffer_text(out, text);
+    if (!strpbrk(text, ".e"))
+        buffer_text(out, ".0");
+}
+
 void json_put_ms(buffer *out, double ms) {
     buffer_format(out, "%.3f", isfinite(ms) ? ms : 0.0);
 }

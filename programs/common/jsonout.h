@@ -13,6 +13,9 @@ void json_put_string_n(buffer *out, const char *text, size_t size);
  * 0.609375, 1e-09. What is not finite becomes null. */
 void json_put_float(buffer *out, float value);
 
+/* The same for double precision. */
+void json_put_double(buffer *out, double value);
+
 /* With three digits behind the point, for times. */
 void json_put_ms(buffer *out, double ms);
 

@@ -15,6 +15,7 @@ typedef int sp_command(int argc, char **argv);
 
 sp_command sp_command_detect;
 sp_command sp_command_info;
+sp_command sp_command_serve;
 sp_command sp_command_validate;
 
 #endif

@@ -10,6 +10,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"detect", sp_command_detect, "find the keypoints of pictures"},
+    {"serve", sp_command_serve, "serve keypoints over HTTP"},
     {"validate", sp_command_validate, "hold an engine's accuracy against the fp32 reference"},
     {"info", sp_command_info, "say what weights, engines and machine are at hand"},
 };

@@ -1,0 +1,79 @@
+/*
+ * What happens to connections outside of a request: they are let in, held to their deadlines, and let
+ * go in such a way that the last answer arrives. One thread does it; the HTTP library reads, parses
+ * and writes. It tells the gate of each connection when it begins, changes its phase and ends.
+ */
+#ifndef SP_SERVE_GATE_H
+#define SP_SERVE_GATE_H
+
+#include <netinet/in.h>
+
+#include "config.h"
+#include "stats.h"
+
+typedef struct gate gate;
+
+typedef enum gate_phase {
+    PHASE_HEADERS, /* connected, or sending headers */
+    PHASE_BODY,
+    PHASE_WORK, /* no deadline: the pipeline has its own */
+    PHASE_WRITE,
+    PHASE_IDLE /* between requests */
+} gate_phase;
+
+typedef struct gate_connection {
+    struct gate_connection *next, *previous;
+    gate *owner;
+    int fd;
+    bool tls;
+    bool answered; /* the last thing that was received has had its answer, or has been dealt with */
+    bool unread;   /* a body was refused: read on before closing */
+    gate_phase phase;
+    double deadline_ms;
+    uint64_t received_mark, sent_mark; /* bytes at the end of the last request */
+    char peer[INET6_ADDRSTRLEN];
+} gate_connection;
+
+/* `add` hands a new socket to the HTTP library, which closes it; `tick` is called several times a second. */
+typedef struct gate_calls {
+    void (*add)(void *context, int fd, const struct sockaddr *address, socklen_t size);
+    void (*tick)(void *context);
+    void (*malformed)(void *context, const char *peer);
+    void *context;
+} gate_calls;
+
+/*
+ * Listen where the configuration says: exactly there when it names a port, else at the default port
+ * or the next free one. Nothing is accepted before gate_start.
+ */
+sp_status gate_create(const config *c, stats *s, const gate_calls *calls, gate **out, int *port, sp_error *err);
+sp_status gate_start(gate *g, sp_error *err);
+
+/* A connection has begun (NULL when memory fails: close it), changes its phase, ends (before its socket is closed). */
+gate_connection *gate_opened(gate *g, int fd, bool tls);
+void gate_set_phase(gate_connection *c, gate_phase phase);
+void gate_request_done(gate_connection *c);
+void gate_closed(gate_connection *c);
+
+/*
+ * Send an answer at once, from the thread of the HTTP library, where it cannot queue one: in the
+ * middle of a body. Only without TLS. The connection must be closed then.
+ */
+void gate_answer_now(gate_connection *c, int status, const char *text);
+
+size_t gate_open_connections(gate *g);
+
+/* Take what has been connected already, and listen no more. */
+void gate_stop_accepting(gate *g);
+
+/* Whether every connection is between requests, and none has sent anything since `quiet_ms`. */
+bool gate_all_idle(gate *g, double quiet_ms);
+
+/* Close idle connections. */
+void gate_close_idle(gate *g);
+void gate_free(gate *g);
+
+/* Text of a status code. */
+const char *gate_reason(int status);
+
+#endif
