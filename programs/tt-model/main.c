@@ -1,0 +1,98 @@
+/* main.c - tt-model: global options, then one command. */
+#include "base/ui.h"
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool wants_help(int argc, char **argv) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
+/* --verbose, --no-color and --json may also stand behind the command. */
+static int take_common(int argc, char **argv, tm_ui_options *ui, const tm_command *c) {
+    int kept = 0;
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--")) {
+            while (i < argc)
+                argv[kept++] = argv[i++];
+            break;
+        }
+        if (!strcmp(argv[i], "--verbose") && !c->passes_on)
+            ui->verbose = true;
+        else if (!strcmp(argv[i], "--no-color"))
+            ui->no_color = true;
+        else
+            argv[kept++] = argv[i];
+    }
+    return kept;
+}
+
+static int usage_error(const tm_ui_options *ui, const tm_error *e) {
+    tm_ui_init(ui);
+    tm_ui_error(NULL, e, NULL);
+    return e->code;
+}
+
+int main(int argc, char **argv) {
+    tm_ui_options ui = {0};
+    tm_error e = {0};
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (!strcmp(argv[i], "-v") || !strcmp(argv[i], "--verbose")) {
+            ui.verbose = true;
+        } else if (!strcmp(argv[i], "--no-color")) {
+            ui.no_color = true;
+        } else if (!strcmp(argv[i], "--version")) {
+            puts(TM_VERSION);
+            return TM_OK;
+        } else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            tm_print_help(NULL);
+            return TM_OK;
+        } else {
+            tm_fail(&e, TM_USAGE, "there is no option %s before the command", argv[i]);
+            tm_next(&e, "`tt-model --help`");
+            return usage_error(&ui, &e);
+        }
+    }
+    if (i == argc) {
+        tm_print_help(NULL);
+        return TM_USAGE;
+    }
+    const tm_command *command = tm_find_command(argv[i]);
+    if (!command) {
+        tm_fail(&e, TM_USAGE, "there is no command \"%s\"", argv[i]);
+        tm_next(&e, "`tt-model --help`");
+        return usage_error(&ui, &e);
+    }
+    i++;
+    if (wants_help(argc - i, argv + i)) {
+        tm_print_help(command);
+        return TM_OK;
+    }
+    int count = take_common(argc - i, argv + i, &ui, command);
+    tm_args args;
+    int rc = tm_parse_args(command, count, argv + i, &args, &e);
+    ui.json = tm_flag(&args, "json");
+    if (rc) {
+        tm_args_free(&args);
+        return usage_error(&ui, &e);
+    }
+    tm_ui_init(&ui);
+    rc = command->run(&args, &e);
+    if (rc && *e.what) {
+        char *title = args.words.count ? tm_fmt("%s %s", command->name, args.words.items[0]) : tm_strdup(command->name);
+        tm_ui_error(title, &e, args.evidence.data);
+        free(title);
+    }
+    tm_args_free(&args);
+    if (fflush(stdout) != 0 && !rc) {
+        fputs("tt-model: cannot write to the standard output\n", stderr);
+        rc = TM_ERROR;
+    }
+    return rc;
+}

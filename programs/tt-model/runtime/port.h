@@ -1,0 +1,15 @@
+/* port.h - a free TCP port. */
+#ifndef TM_PORT_H
+#define TM_PORT_H
+
+#include "base/error.h"
+#include "docker.h"
+
+enum { TM_FIRST_PORT = 20000, TM_PORT_TRIES = 100 };
+
+/* Whether the port can be bound on all addresses. */
+bool tm_port_free(int port);
+/* The first free port from TM_FIRST_PORT up; says aloud when it is not the first. */
+int tm_port_choose(int *port, tm_error *e);
+
+#endif
