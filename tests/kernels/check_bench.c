@@ -8,7 +8,7 @@
 #include "engine/cpu/memory.h"
 #include "engine/cpu/plan.h"
 
-enum { WIDTH = 640, ROUNDS = 60, ROWS = 6 };
+enum { WIDTH = 640, ROUNDS = 60, ROWS = SP_MAX_STRIP + 2 };
 
 typedef struct bench {
     check *check;
@@ -53,49 +53,53 @@ static void fill_lines(bench *b, const uint8_t *const pixels[3], sp_lines *map, 
     sp_block_free(&weights);
 }
 
-/* One layer on a pair of rows at the size it has in a frame of WIDTH. */
+/* One layer on a strip of rows at the size it has in a frame of WIDTH. */
 static void bench_layer(bench *b, int index) {
     const sp_kernels *k = b->kernels;
     const sp_layer *layer = &sp_network[index];
     const uint32_t width = WIDTH >> layer->shrink;
     sp_block weights, inputs, outputs, room;
     sp_block_alloc(&weights, k->packed_bytes(layer) + 4096, "bench", NULL);
-    sp_block_alloc(&room, SP_SCRATCH_BYTES + sp_first_room(WIDTH), "bench", NULL);
+    sp_block_alloc(&room, k->scratch_bytes + sp_first_room(WIDTH), "bench", NULL);
     float *bias = (float *)(weights.data + k->packed_bytes(layer));
     memcpy(bias, b->weights->bias[index], layer->out * sizeof *bias);
     k->pack(layer, b->weights->kernel[index], b->weights->bias[index], weights.data);
     sp_packed packed = {layer, weights.data, bias};
     sp_lines in = make_lines(k, index ? layer->in : 64, width, &inputs),
              out = make_lines(k, layer->out < 256 ? 128 : 256, width, &outputs);
-    float *raw = aligned_alloc(SP_LINE, (size_t)2 * width * SP_DESCRIPTOR_DIM * sizeof *raw);
-    sp_row_pair pair = {.in_pitch = in.pitch, .width = width, .out_pitch = out.pitch, .scratch = room.data};
-    for (int i = 0; i < 4; i++)
-        pair.in[i] = sp_lines_row(&in, i);
-    pair.out[0] = sp_lines_row(&out, 0);
-    pair.out[1] = layer->pool ? NULL : sp_lines_row(&out, 1);
+    float *raw = aligned_alloc(SP_LINE, (size_t)SP_MAX_STRIP * width * SP_DESCRIPTOR_DIM * sizeof *raw);
+    sp_strip strip = {.in_pitch = in.pitch, .width = width, .out_pitch = out.pitch, .scratch = room.data};
+    float *heads[SP_MAX_STRIP] = {NULL};
+    for (uint32_t i = 0; i < k->rows + 2; i++)
+        strip.in[i] = sp_lines_row(&in, i);
+    for (uint32_t i = 0; i < k->rows; i++) {
+        heads[i] = raw + (size_t)i * width * SP_DESCRIPTOR_DIM;
+        if (i < k->rows >> layer->pool)
+            strip.out[i] = sp_lines_row(&out, i);
+    }
     static uint8_t pixels[WIDTH];
     for (int i = 0; i < WIDTH; i++)
         pixels[i] = (uint8_t)check_random(b->check);
     const uint8_t *rows[3] = {pixels, pixels, pixels};
-    fill_lines(b, rows, &in, room.data + SP_SCRATCH_BYTES);
+    fill_lines(b, rows, &in, room.data + k->scratch_bytes);
     double best = 1e9;
     for (int round = 0; round < ROUNDS; round++) {
         measure_peak(b);
         double start = sp_now_ms();
         if (index == 0)
-            k->first(&packed, rows, width, pair.out[0], out.pitch, room.data + SP_SCRATCH_BYTES);
+            k->first(&packed, rows, width, strip.out[0], out.pitch, room.data + k->scratch_bytes);
         else if (layer->kernel == 1)
-            k->head(&packed, &pair, (float *const[2]){raw, raw + (size_t)width * SP_DESCRIPTOR_DIM}, SP_DESCRIPTOR_DIM);
+            k->head(&packed, &strip, heads, SP_DESCRIPTOR_DIM);
         else if (layer->pool)
-            k->conv_pool(&packed, &pair);
+            k->conv_pool(&packed, &strip);
         else
-            k->conv(&packed, &pair);
+            k->conv(&packed, &strip);
         double ms = sp_now_ms() - start;
         best = ms < best ? ms : best;
     }
-    const double macs = (double)sp_layer_kernel_size(layer) * width * (index ? 2 : 1);
-    const double rows_a_frame = (double)(480 >> layer->shrink) / (index ? 2 : 1);
-    printf("  layer %2d %8.1f us a row pair, %7.1f GMAC/s, %5.1f %% of peak, %6.2f ms a frame of 640x480\n", index,
+    const double macs = (double)sp_layer_kernel_size(layer) * width * (index ? k->rows : 1);
+    const double rows_a_frame = (double)(480 >> layer->shrink) / (index ? k->rows : 1);
+    printf("  layer %2d %8.1f us a strip, %7.1f GMAC/s, %5.1f %% of peak, %6.2f ms a frame of 640x480\n", index,
            best * 1e3, macs / best / 1e6, 100 * macs / best / b->best_peak, best * rows_a_frame);
     sp_block_free(&weights);
     sp_block_free(&inputs);

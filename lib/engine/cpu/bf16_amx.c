@@ -92,20 +92,20 @@ static inline uint32_t pixels_left(uint32_t x, uint32_t width) {
     return width - x < TILE_PIXELS ? width - x : TILE_PIXELS;
 }
 
-static inline __attribute__((always_inline)) void convolve(const sp_packed *packed, const sp_row_pair *rows,
+static inline __attribute__((always_inline)) void convolve(const sp_packed *packed, const sp_strip *strip,
                                                            const int pool) {
     const uint32_t groups = packed->layer->in / SP_BF16_LANES;
     const size_t next = (size_t)9 * groups * TILE_BYTES;
     const uint8_t *w = packed->weights;
-    float *sums = rows->scratch;
+    float *sums = strip->scratch;
     for (uint32_t o = 0; o < packed->layer->out; o += BLOCK_OUTS, w += 2 * next) {
         uint8_t *out[2];
         for (int y = 0; y < 2; y++)
-            out[y] = rows->out[y] ? rows->out[y] + o / SP_BF16_LANES * rows->out_pitch : NULL;
-        for (uint32_t x = 0; x < rows->width; x += TILE_PIXELS) {
-            accumulate(rows->in, x, rows->in_pitch, groups, 3, w, next, packed->bias + o);
+            out[y] = strip->out[y] ? strip->out[y] + o / SP_BF16_LANES * strip->out_pitch : NULL;
+        for (uint32_t x = 0; x < strip->width; x += TILE_PIXELS) {
+            accumulate(strip->in, x, strip->in_pitch, groups, 3, w, next, packed->bias + o);
             store_sums(sums);
-            const uint32_t n = pixels_left(x, rows->width);
+            const uint32_t n = pixels_left(x, strip->width);
             if (pool) {
                 for (uint32_t p = 0; p < n; p += 2) {
                     const float *s = sums + p * 16;
@@ -124,29 +124,29 @@ static inline __attribute__((always_inline)) void convolve(const sp_packed *pack
     }
 }
 
-static void conv(const sp_packed *packed, const sp_row_pair *rows) {
-    convolve(packed, rows, 0);
+static void conv(const sp_packed *packed, const sp_strip *strip) {
+    convolve(packed, strip, 0);
 }
 
-static void conv_pool(const sp_packed *packed, const sp_row_pair *rows) {
-    convolve(packed, rows, 1);
+static void conv_pool(const sp_packed *packed, const sp_strip *strip) {
+    convolve(packed, strip, 1);
 }
 
 /* Outputs o...o+31 of a head's second layer; the last 16 of the logits are computed twice over rather
  * than by a kernel of their own. */
-static void head(const sp_packed *packed, const sp_row_pair *rows, float *const out[2], size_t stride) {
+static void head(const sp_packed *packed, const sp_strip *strip, float *const *out, size_t stride) {
     const uint32_t groups = packed->layer->in / SP_BF16_LANES;
     const uint32_t outs = (packed->layer->out + SP_OUT_UNIT - 1u) / SP_OUT_UNIT * SP_OUT_UNIT;
     const size_t next = groups * TILE_BYTES;
-    float *sums = rows->scratch;
+    float *sums = strip->scratch;
     for (uint32_t at = 0; at < outs; at += BLOCK_OUTS) {
         const uint32_t o = at + BLOCK_OUTS <= outs ? at : outs - BLOCK_OUTS;
         const uint8_t *w = (const uint8_t *)packed->weights + o / SP_OUT_UNIT * next;
-        for (uint32_t x = 0; x < rows->width; x += TILE_PIXELS) {
-            accumulate(rows->in, x, rows->in_pitch, groups, 1, w, next, packed->bias + o);
+        for (uint32_t x = 0; x < strip->width; x += TILE_PIXELS) {
+            accumulate(strip->in, x, strip->in_pitch, groups, 1, w, next, packed->bias + o);
             store_sums(sums);
             for (int y = 0; y < 2 && out[y]; y++)
-                for (uint32_t p = 0; p < pixels_left(x, rows->width); p++) {
+                for (uint32_t p = 0; p < pixels_left(x, strip->width); p++) {
                     const float *s = sums + 2 * y * TILE_FLOATS + p * 16;
                     float *to = out[y] + (x + p) * stride + o;
                     _mm512_storeu_ps(to, _mm512_load_ps(s));
@@ -218,6 +218,8 @@ static uint64_t peak(const void *data, uint64_t rounds) {
 const sp_kernels sp_kernels_bf16_amx = {.level = SP_CPU_AMX,
                                         .precision = SP_PRECISION_BF16,
                                         .lanes = SP_BF16_LANES,
+                                        .rows = 2,
+                                        .scratch_bytes = 4 * TILE_FLOATS * sizeof(float),
                                         .packed_bytes = sp_bf16_packed_bytes,
                                         .pack = sp_bf16_pack,
                                         .enter = enter,

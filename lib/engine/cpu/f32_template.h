@@ -23,24 +23,20 @@ static uint32_t padded_out(const sp_layer *layer) {
 }
 
 static size_t packed_bytes(const sp_layer *layer) {
-    return (size_t)padded_out(layer) * layer->in * layer->kernel * layer->kernel * sizeof(float);
+    const size_t points = layer->kernel == 1 ? 1 : layer->in == 1 ? 9 : 36;
+    return (size_t)padded_out(layer) * layer->in * points * sizeof(float);
 }
 
-/* [out / OUTS][ky][in / LANES][kx][LANES][OUTS]: the order in which a block reads them. The last
- * block of the logits has fewer outputs (80 = 2 * 32 + 16) and is stored just as narrow. */
-static void pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed) {
-    (void)bias; /* added at the end of each block */
-    const uint32_t k = layer->kernel, outs = padded_out(layer);
-    const uint32_t lanes = layer->in < LANES ? layer->in : LANES;
+/* Layers without Winograd: [out / OUTS][tap][in][OUTS]. The last block of the logits has fewer outputs
+ * (80 = 2 * 32 + 16) and is stored just as narrow. */
+static void pack_plain(const sp_layer *layer, const float *kernel, float *packed) {
+    const uint32_t taps = layer->kernel * layer->kernel, outs = padded_out(layer);
     const float scale = layer->in == 1 ? 1.0f / 255.0f : 1.0f;
-    float *w = packed;
     for (uint32_t first = 0; first < outs; first += OUTS)
-        for (uint32_t ky = 0; ky < k; ky++)
-            for (uint32_t g = 0; g < layer->in; g += lanes)
-                for (uint32_t kx = 0; kx < k; kx++)
-                    for (uint32_t i = g; i < g + lanes; i++)
-                        for (uint32_t o = first; o < first + OUTS && o < outs; o++)
-                            *w++ = o < layer->out ? kernel[((o * layer->in + i) * k + ky) * k + kx] * scale : 0;
+        for (uint32_t tap = 0; tap < taps; tap++)
+            for (uint32_t i = 0; i < layer->in; i++)
+                for (uint32_t o = first; o < first + OUTS && o < outs; o++)
+                    *packed++ = o < layer->out ? kernel[(o * layer->in + i) * taps + tap] * scale : 0;
 }
 
 /* sums[p][v] += in[p][i] * w[i][v] over the `inputs` channels of a line; pixels are `step` floats apart. */
@@ -60,23 +56,10 @@ static inline __attribute__((always_inline)) void accumulate(VEC (*restrict sums
     }
 }
 
-/* One block of a convolution of size `kernel` without its bias. rows[ky] is the input row at the
- * block's first pixel. */
-static inline __attribute__((always_inline)) void convolve(VEC (*out)[VECTORS], const uint8_t *const *rows,
-                                                           size_t pitch, uint32_t groups, const int kernel,
-                                                           const float *w, const int vectors) {
-    block sums;
+static inline __attribute__((always_inline)) void clear(VEC (*sums)[VECTORS]) {
     for (int p = 0; p < PIXELS; p++)
-        for (int v = 0; v < vectors; v++)
+        for (int v = 0; v < VECTORS; v++)
             sums[p][v] = SET1(0);
-    for (int ky = 0; ky < kernel; ky++)
-        for (uint32_t g = 0; g < groups; g++)
-            for (int kx = 0; kx < kernel; kx++, w += LANES * vectors * VL)
-                accumulate(sums, (const float *)(rows[ky] + g * pitch) + (kx - kernel / 2) * LANES, LANES, w, LANES,
-                           vectors);
-    for (int p = 0; p < PIXELS; p++)
-        for (int v = 0; v < vectors; v++)
-            out[p][v] = sums[p][v];
 }
 
 /* First pixels of the blocks of a row: whole blocks from the left, the last one moved left so that it
@@ -100,79 +83,34 @@ static inline void store_relu(VEC (*sums)[VECTORS], const float *bias, uint8_t *
     }
 }
 
-static inline void store_pooled(VEC (*a)[VECTORS], VEC (*b)[VECTORS], const float *bias, uint8_t *row, size_t pitch,
-                                uint32_t o, uint32_t x, uint32_t width) {
-    for (int v = 0; v < VECTORS; v++) {
-        const VEC add = LOAD(bias + o + v * VL);
-        float *to = place(row, pitch, o + (uint32_t)v * VL, x / 2);
-        for (uint32_t p = 0; p < PIXELS && x + p < width; p += 2) {
-            const VEC m = MAX(MAX(a[p][v], a[p + 1][v]), MAX(b[p][v], b[p + 1][v]));
-            STORE(to + p / 2 * LANES, MAX(ADD(m, add), SET1(0)));
-        }
-    }
-}
+#include "engine/cpu/f32_winograd.h"
 
-/* The input rows of output row `y` of the pair, at pixel x. */
-static inline void rows_at(const sp_row_pair *rows, int y, uint32_t x, const uint8_t *at[3]) {
-    for (int ky = 0; ky < 3; ky++)
-        at[ky] = rows->in[y + ky] + (size_t)x * SP_LINE;
-}
-
-static void conv(const sp_packed *packed, const sp_row_pair *rows) {
-    const uint32_t groups = packed->layer->in / LANES;
-    const float *w = packed->weights;
-    for (uint32_t o = 0; o < packed->layer->out; o += OUTS, w += (size_t)9 * packed->layer->in * OUTS)
-        for (int y = 0; y < 2 && rows->out[y]; y++)
-            for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
-                const uint32_t x = block_start(x0, rows->width);
-                const uint8_t *at[3];
-                block sums;
-                rows_at(rows, y, x, at);
-                convolve(sums, at, rows->in_pitch, groups, 3, w, VECTORS);
-                store_relu(sums, packed->bias, rows->out[y], rows->out_pitch, o, x, rows->width);
-            }
-}
-
-static void conv_pool(const sp_packed *packed, const sp_row_pair *rows) {
-    const uint32_t groups = packed->layer->in / LANES;
-    const float *w = packed->weights;
-    for (uint32_t o = 0; o < packed->layer->out; o += OUTS, w += (size_t)9 * packed->layer->in * OUTS)
-        for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
-            const uint32_t x = block_start(x0, rows->width);
-            const uint8_t *at[3];
-            block sums[2];
-            for (int y = 0; y < 2; y++) {
-                rows_at(rows, y, x, at);
-                convolve(sums[y], at, rows->in_pitch, groups, 3, w, VECTORS);
-            }
-            store_pooled(sums[0], sums[1], packed->bias, rows->out[0], rows->out_pitch, o, x, rows->width);
-        }
-}
-
-static inline __attribute__((always_inline)) void head_block(const sp_packed *packed, const sp_row_pair *rows,
-                                                             const float *w, uint32_t o, float *const out[2],
+static inline __attribute__((always_inline)) void head_block(const sp_packed *packed, const sp_strip *strip,
+                                                             const float *w, uint32_t o, float *const *out,
                                                              size_t stride, const int vectors) {
-    for (int y = 0; y < 2 && out[y]; y++)
-        for (uint32_t x0 = 0; x0 < rows->width; x0 += PIXELS) {
-            const uint32_t x = block_start(x0, rows->width);
-            const uint8_t *at[1] = {rows->in[y] + (size_t)x * SP_LINE};
+    for (int y = 0; y < TILE && out[y]; y++)
+        for (uint32_t x0 = 0; x0 < strip->width; x0 += PIXELS) {
+            const uint32_t x = block_start(x0, strip->width);
+            const uint8_t *in = strip->in[y] + (size_t)x * SP_LINE;
             block sums;
-            convolve(sums, at, rows->in_pitch, packed->layer->in / LANES, 1, w, vectors);
-            for (uint32_t p = 0; p < PIXELS && x + p < rows->width; p++)
+            clear(sums);
+            for (uint32_t g = 0; g < packed->layer->in / LANES; g++, in += strip->in_pitch)
+                accumulate(sums, (const float *)in, LANES, w + (size_t)g * LANES * vectors * VL, LANES, vectors);
+            for (uint32_t p = 0; p < PIXELS && x + p < strip->width; p++)
                 for (int v = 0; v < vectors; v++)
                     STORE(out[y] + (x + p) * stride + o + (uint32_t)v * VL,
                           ADD(sums[p][v], LOAD(packed->bias + o + v * VL)));
         }
 }
 
-static void head(const sp_packed *packed, const sp_row_pair *rows, float *const out[2], size_t stride) {
+static void head(const sp_packed *packed, const sp_strip *strip, float *const *out, size_t stride) {
     const uint32_t outs = padded_out(packed->layer);
     const float *w = packed->weights;
     uint32_t o = 0;
     for (; o + OUTS <= outs; o += OUTS, w += (size_t)packed->layer->in * OUTS)
-        head_block(packed, rows, w, o, out, stride, VECTORS);
+        head_block(packed, strip, w, o, out, stride, VECTORS);
     if (o < outs)
-        head_block(packed, rows, w, o, out, stride, SP_OUT_UNIT / VL);
+        head_block(packed, strip, w, o, out, stride, SP_OUT_UNIT / VL);
 }
 
 /* Pixels as floats between a zero on the left and zeros on the right. */
@@ -194,9 +132,7 @@ static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint3
         for (uint32_t x0 = 0; x0 < width; x0 += PIXELS) {
             const uint32_t x = block_start(x0, width);
             block sums;
-            for (int p = 0; p < PIXELS; p++)
-                for (int v = 0; v < VECTORS; v++)
-                    sums[p][v] = SET1(0);
+            clear(sums);
             for (int ky = 0; ky < 3; ky++)
                 accumulate(sums, floats + (size_t)ky * line + x, 1, w + (size_t)3 * OUTS * (size_t)ky, 3, VECTORS);
             store_relu(sums, packed->bias, out, out_pitch, o, x, width);
@@ -228,11 +164,21 @@ static uint64_t peak(const void *data, uint64_t rounds) {
     return rounds * 12 * VL;
 }
 
+static void pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed) {
+    (void)bias; /* added at the end of each block */
+    if (layer->kernel == 1 || layer->in == 1)
+        pack_plain(layer, kernel, packed);
+    else
+        pack_winograd(layer, kernel, packed);
+}
+
 #include "engine/cpu/outputs_template.h"
 
 const sp_kernels NAME = {.level = LEVEL,
                          .precision = SP_PRECISION_FP32,
                          .lanes = LANES,
+                         .rows = TILE,
+                         .scratch_bytes = sizeof(winograd_room),
                          .packed_bytes = packed_bytes,
                          .pack = pack,
                          .first = first,

@@ -20,19 +20,19 @@ typedef struct sp_packed {
 /* Output channels are padded to this many with zero weights: the 65 logits become 80. */
 enum { SP_OUT_UNIT = 16, SP_LOGITS_PADDED = 80 };
 
-/* Two rows y, y+1 of a layer's output, and the input rows that they need. */
-typedef struct sp_row_pair {
-    const uint8_t *in[4]; /* 3x3: rows y-1...y+2 at x = 0; 1x1: rows y, y+1 */
+enum { SP_MAX_STRIP = 4 };
+
+/* A strip of rows y, y+1, ... of a layer's output, as many as the set's `rows`, and the input that they need. */
+typedef struct sp_strip {
+    const uint8_t *in[SP_MAX_STRIP + 2]; /* 3x3: from row y-1 on, at x = 0; 1x1: from row y on */
     size_t in_pitch;
-    uint32_t width;  /* of the input */
-    uint8_t *out[2]; /* rows y, y+1; pooled: the one row in out[0]; out[1] may be NULL when y+1 is outside */
+    uint32_t width;             /* of the input */
+    uint8_t *out[SP_MAX_STRIP]; /* NULL: not wanted; pooled: half as many */
     size_t out_pitch;
-    void *scratch; /* this thread's, SP_SCRATCH_BYTES, aligned to SP_LINE */
-} sp_row_pair;
+    void *scratch; /* this thread's, the set's scratch_bytes, aligned to SP_LINE */
+} sp_strip;
 
-enum { SP_SCRATCH_BYTES = 64 << 10 };
-
-/* Layer 0 spreads pixels to up to eight 16-bit numbers each. */
+/* Room that layer 0 needs: kernels spread a pixel to up to eight 16-bit numbers. */
 static inline size_t sp_first_room(uint32_t width) {
     return ((size_t)width + 4 * SP_BLOCK_PIXELS) * 8 * sizeof(uint16_t);
 }
@@ -43,6 +43,8 @@ typedef struct sp_kernels {
     sp_cpu_level level;
     sp_precision precision;
     uint32_t lanes; /* channels in a line */
+    uint32_t rows;  /* in a strip: even, at most SP_MAX_STRIP */
+    size_t scratch_bytes;
 
     size_t (*packed_bytes)(const sp_layer *layer);
     /* `kernel` and `bias` as the checkpoint has them. */
@@ -57,11 +59,11 @@ typedef struct sp_kernels {
     void (*first)(const sp_packed *layer, const uint8_t *const pixels[3], uint32_t width, uint8_t *out,
                   size_t out_pitch, void *room);
     /* 3x3, bias, ReLU. */
-    void (*conv)(const sp_packed *layer, const sp_row_pair *rows);
+    void (*conv)(const sp_packed *layer, const sp_strip *strip);
     /* The same and 2x2 maximum. */
-    void (*conv_pool)(const sp_packed *layer, const sp_row_pair *rows);
+    void (*conv_pool)(const sp_packed *layer, const sp_strip *strip);
     /* 1x1 and bias to float32, pixel after pixel, `stride` floats from one to the next; row i goes to out[i]. */
-    void (*head)(const sp_packed *layer, const sp_row_pair *rows, float *const out[2], size_t stride);
+    void (*head)(const sp_packed *layer, const sp_strip *strip, float *const *out, size_t stride);
 
     /* Softmax of `cells` rows of SP_LOGITS_PADDED logits (overwritten) into 8 rows of scores. */
     void (*scores)(float *logits, uint32_t cells, float *scores, size_t stride);

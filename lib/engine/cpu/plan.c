@@ -4,7 +4,7 @@
  * A band is chosen so that what lies between the layers stays in the cache.
  *
  * Two places are fused: the first two layers (the largest map lives only in a few rows of each
- * thread), and the heads (from the encoder's last map to the two results, a pair of rows at a time).
+ * thread), and the heads (from the encoder's last map to the two results, a strip of rows at a time).
  */
 #include "engine/cpu/plan.h"
 
@@ -20,8 +20,6 @@ enum {
     WINDOW_BYTES = 24 << 20,
     /* Fewest rows of cells in a band: below that, threads wait for each other more than they work. */
     MIN_BAND_CELLS = 4,
-    /* Rows of layer 0 that a thread keeps. */
-    FIRST_ROWS = 4,
     HEAD_CHANNELS = 256
 };
 
@@ -35,8 +33,8 @@ typedef struct thread_room {
     uint8_t *scratch;
     sp_lines first;  /* layer 0 */
     uint8_t *pixels; /* layer 0's room */
-    sp_lines hidden; /* a head's 256 channels, two rows */
-    float *logits;   /* two rows of cells */
+    sp_lines hidden; /* a head's 256 channels, one strip */
+    float *logits;   /* one strip of cells */
 } thread_room;
 
 struct sp_plan {
@@ -92,12 +90,12 @@ static uint32_t rows_after(const sp_plan *plan, int layer) {
     return (plan->height >> sp_network[layer].shrink) >> sp_network[layer].pool;
 }
 
-/* Rows of layer i's output, before pooling, that its input allows: all but the last where the input
- * is not complete. Whole pairs, since kernels make two rows at once. */
-static uint32_t rows_possible(uint32_t input_done, uint32_t input_rows) {
+/* Rows of a layer's output, before pooling, that its input allows: all but the last where the input
+ * is not complete, and whole strips. */
+static uint32_t rows_possible(const sp_plan *plan, uint32_t input_done, uint32_t input_rows) {
     if (input_done == input_rows)
         return input_rows;
-    return input_done ? (input_done - 1) & ~1u : 0;
+    return input_done ? (input_done - 1) / plan->kernels->rows * plan->kernels->rows : 0;
 }
 
 /* How many rows each stage has after band `band`; `done` has the state before it. */
@@ -106,7 +104,7 @@ static void advance(const sp_plan *plan, uint32_t band, uint32_t done[SP_ENCODER
     uint32_t rows = plan->height / 2;
     done[1] = pooled < rows ? (uint32_t)pooled : rows;
     for (int i = 2; i < SP_ENCODER_END; i++)
-        done[i] = rows_possible(done[i - 1], rows_after(plan, i - 1)) >> sp_network[i].pool;
+        done[i] = rows_possible(plan, done[i - 1], rows_after(plan, i - 1)) >> sp_network[i].pool;
 }
 
 static uint32_t bands(const sp_plan *plan) {
@@ -127,7 +125,7 @@ static void window_rows(const sp_plan *plan, uint32_t rows[SP_ENCODER_END]) {
             uint32_t span = after[i] - (next ? next - 1 : 0);
             rows[i] = span > rows[i] ? span : rows[i];
         }
-        read = rows_possible(after[SP_ENCODER_END - 1], plan->height / SP_CELL);
+        read = rows_possible(plan, after[SP_ENCODER_END - 1], plan->height / SP_CELL);
         memcpy(before, after, sizeof before);
     }
 }
@@ -173,13 +171,17 @@ static size_t choose_band(sp_plan *plan) {
 }
 
 static void shape_room(const sp_plan *plan, thread_room *room) {
-    room->first = lines_of(plan, sp_network[0].out, plan->width, plan->height, FIRST_ROWS);
-    room->hidden = lines_of(plan, HEAD_CHANNELS, plan->width / SP_CELL, 2, 2);
+    room->first = lines_of(plan, sp_network[0].out, plan->width, plan->height, plan->kernels->rows + 2);
+    room->hidden = lines_of(plan, HEAD_CHANNELS, plan->width / SP_CELL, plan->kernels->rows, plan->kernels->rows);
 }
 
-/* Two rows of cells. */
-static size_t logits_bytes(uint32_t width) {
-    return (size_t)2 * (width / SP_CELL) * SP_LOGITS_PADDED * sizeof(float);
+static size_t scratch_bytes(const sp_plan *plan) {
+    return sp_round_up(plan->kernels->scratch_bytes, SP_LINE);
+}
+
+/* A strip of cells. */
+static size_t logits_bytes(const sp_plan *plan, uint32_t width) {
+    return (size_t)plan->kernels->rows * (width / SP_CELL) * SP_LOGITS_PADDED * sizeof(float);
 }
 
 static uint8_t *take(uint8_t **at, size_t bytes) {
@@ -198,8 +200,8 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
     const uint32_t threads = sp_pool_threads(plan->pool);
     thread_room shape;
     shape_room(plan, &shape);
-    const size_t room_bytes = SP_SCRATCH_BYTES + lines_bytes(&shape.first) + sp_first_room(width) +
-                              lines_bytes(&shape.hidden) + logits_bytes(width);
+    const size_t room_bytes = scratch_bytes(plan) + lines_bytes(&shape.first) + sp_first_room(width) +
+                              lines_bytes(&shape.hidden) + logits_bytes(plan, width);
     plan->width = 0; /* nothing is prepared until all is */
     sp_block_free(&plan->windows);
     sp_status status = sp_block_alloc(&plan->windows, total + threads * room_bytes, "maps between the layers", err);
@@ -211,11 +213,11 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
     for (uint32_t t = 0; t < threads; t++) {
         thread_room *room = &plan->rooms[t];
         *room = shape;
-        room->scratch = take(&at, SP_SCRATCH_BYTES);
+        room->scratch = take(&at, scratch_bytes(plan));
         room->first.data = take(&at, lines_bytes(&room->first));
         room->pixels = take(&at, sp_first_room(width));
         room->hidden.data = take(&at, lines_bytes(&room->hidden));
-        room->logits = (float *)take(&at, logits_bytes(width));
+        room->logits = (float *)take(&at, logits_bytes(plan, width));
     }
     plan->width = width;
     return SP_OK;
@@ -223,11 +225,19 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
 
 /* ---------------------------------------------------------------- steps ---------------------- */
 
-static void input_rows(const sp_lines *map, uint32_t y, sp_row_pair *pair) {
-    for (int i = 0; i < 4; i++)
-        pair->in[i] = sp_lines_row(map, (int64_t)y + i - 1);
-    pair->in_pitch = map->pitch;
-    pair->width = map->width;
+/* A strip of a 3x3 layer's output from row y on, reading `map`. */
+static sp_strip strip_from(const sp_plan *plan, const thread_room *room, const sp_lines *map, uint32_t y) {
+    sp_strip strip = {.in_pitch = map->pitch, .width = map->width, .scratch = room->scratch};
+    for (uint32_t i = 0; i < plan->kernels->rows + 2; i++)
+        strip.in[i] = sp_lines_row(map, (int64_t)y + i - 1);
+    return strip;
+}
+
+/* Let the strip write the rows of `map` from y on, `count` of them. */
+static void strip_to(sp_strip *strip, const sp_lines *map, uint32_t y, uint32_t count) {
+    strip->out_pitch = map->pitch;
+    for (uint32_t i = 0; i < count; i++)
+        strip->out[i] = sp_lines_row(map, y + i);
 }
 
 static void make_first_row(const sp_plan *plan, thread_room *room, uint32_t y) {
@@ -241,76 +251,79 @@ static void make_first_row(const sp_plan *plan, thread_room *room, uint32_t y) {
                          room->pixels);
 }
 
-/* Layers 0 and 1; an item is a row of the pooled map. */
+/* Rows of the strip at y that the running step is to make. */
+static uint32_t rows_of_strip(const sp_plan *plan, uint32_t y) {
+    return plan->until - y < plan->kernels->rows ? plan->until - y : plan->kernels->rows;
+}
+
+static void run_layer(const sp_plan *plan, int layer, sp_strip *strip, uint32_t y) {
+    const uint32_t rows = rows_of_strip(plan, y);
+    const sp_lines *out = &plan->stages[layer].map;
+    if (sp_network[layer].pool) {
+        strip_to(strip, out, y / 2, rows / 2);
+        plan->kernels->conv_pool(&plan->layers[layer], strip);
+    } else {
+        strip_to(strip, out, y, rows);
+        plan->kernels->conv(&plan->layers[layer], strip);
+    }
+}
+
+/* Layers 0 and 1. */
 static void run_first_pair(void *context, size_t first, size_t last, uint32_t thread) {
     const sp_plan *plan = context;
+    const uint32_t rows = plan->kernels->rows;
     thread_room *room = &plan->rooms[thread];
-    const sp_lines *out = &plan->stages[1].map;
-    const uint32_t y0 = plan->from / 2 + (uint32_t)first, y1 = plan->from / 2 + (uint32_t)last;
-    uint32_t made = y0 ? 2 * y0 - 1 : 0; /* first row of layer 0 that is missing */
-    for (uint32_t y = y0; y < y1; y++) {
-        for (; made < 2 * y + 3 && made < plan->height; made++)
+    uint32_t y = plan->from + (uint32_t)first * rows;
+    uint32_t made = y ? y - 1 : 0; /* first row of layer 0 that is missing */
+    for (size_t i = first; i < last; i++, y += rows) {
+        for (; made <= y + rows && made < plan->height; made++)
             make_first_row(plan, room, made);
-        sp_row_pair pair = {.out = {sp_lines_row(out, y), NULL}, .out_pitch = out->pitch, .scratch = room->scratch};
-        input_rows(&room->first, 2 * y, &pair);
-        plan->kernels->conv_pool(&plan->layers[1], &pair);
+        sp_strip strip = strip_from(plan, room, &room->first, y);
+        run_layer(plan, 1, &strip, y);
     }
 }
 
-/* A layer of the encoder; an item is a pair of its rows before pooling. */
-static void run_pairs(void *context, size_t first, size_t last, uint32_t thread) {
+/* Another layer of the encoder. */
+static void run_encoder(void *context, size_t first, size_t last, uint32_t thread) {
     const sp_plan *plan = context;
-    const sp_layer *layer = &sp_network[plan->layer];
-    const sp_lines *in = &plan->stages[plan->layer - 1].map, *out = &plan->stages[plan->layer].map;
     for (size_t i = first; i < last; i++) {
-        const uint32_t y = plan->from + 2 * (uint32_t)i;
-        sp_row_pair pair = {.out_pitch = out->pitch, .scratch = plan->rooms[thread].scratch};
-        input_rows(in, y, &pair);
-        if (layer->pool) {
-            pair.out[0] = sp_lines_row(out, y / 2);
-            plan->kernels->conv_pool(&plan->layers[plan->layer], &pair);
-        } else {
-            pair.out[0] = sp_lines_row(out, y);
-            pair.out[1] = y + 1 < plan->until ? sp_lines_row(out, y + 1) : NULL;
-            plan->kernels->conv(&plan->layers[plan->layer], &pair);
-        }
+        const uint32_t y = plan->from + plan->kernels->rows * (uint32_t)i;
+        sp_strip strip = strip_from(plan, &plan->rooms[thread], &plan->stages[plan->layer - 1].map, y);
+        run_layer(plan, plan->layer, &strip, y);
     }
 }
 
-/* One head over a pair of rows of cells, down to its numbers in float32. */
-static void run_head(const sp_plan *plan, thread_room *room, int layer, uint32_t y, float *const out[2],
-                     size_t stride) {
+/* One head over a strip of cells, down to its numbers in float32. */
+static void run_head(const sp_plan *plan, thread_room *room, int layer, uint32_t y, float *const *out, size_t stride) {
     const sp_lines *hidden = &room->hidden;
-    sp_row_pair pair = {.out_pitch = hidden->pitch, .scratch = room->scratch};
-    input_rows(&plan->stages[SP_ENCODER_END - 1].map, y, &pair);
-    pair.out[0] = sp_lines_row(hidden, 0);
-    pair.out[1] = out[1] ? sp_lines_row(hidden, 1) : NULL;
-    plan->kernels->conv(&plan->layers[layer], &pair);
+    sp_strip strip = strip_from(plan, room, &plan->stages[SP_ENCODER_END - 1].map, y);
+    strip_to(&strip, hidden, 0, rows_of_strip(plan, y));
+    plan->kernels->conv(&plan->layers[layer], &strip);
 
-    sp_row_pair second = {.in = {pair.out[0], sp_lines_row(hidden, 1)},
-                          .in_pitch = hidden->pitch,
-                          .width = hidden->width,
-                          .scratch = room->scratch};
+    sp_strip second = {.in_pitch = hidden->pitch, .width = hidden->width, .scratch = room->scratch};
+    for (uint32_t i = 0; i < plan->kernels->rows; i++)
+        second.in[i] = sp_lines_row(hidden, i);
     plan->kernels->head(&plan->layers[layer + 1], &second, out, stride);
 }
 
-/* Both heads; an item is a pair of rows of cells. */
+/* Both heads. */
 static void run_heads(void *context, size_t first, size_t last, uint32_t thread) {
     const sp_plan *plan = context;
     thread_room *room = &plan->rooms[thread];
-    const uint32_t cells = plan->width / SP_CELL;
+    const size_t cells = plan->width / SP_CELL;
     for (size_t i = first; i < last; i++) {
-        const uint32_t y = plan->from + 2 * (uint32_t)i;
-        const bool second = y + 1 < plan->until;
-        float *logits[2] = {room->logits, second ? room->logits + (size_t)cells * SP_LOGITS_PADDED : NULL};
+        const uint32_t y = plan->from + plan->kernels->rows * (uint32_t)i, rows = rows_of_strip(plan, y);
+        float *logits[SP_MAX_STRIP] = {NULL}, *descriptors[SP_MAX_STRIP] = {NULL};
+        for (uint32_t row = 0; row < rows; row++) {
+            logits[row] = room->logits + row * cells * SP_LOGITS_PADDED;
+            descriptors[row] = plan->maps->descriptors + (y + row) * cells * SP_DESCRIPTOR_DIM;
+        }
         run_head(plan, room, SP_DETECTOR_A, y, logits, SP_LOGITS_PADDED);
-        float *descriptors = plan->maps->descriptors + (size_t)y * cells * SP_DESCRIPTOR_DIM;
-        float *raw[2] = {descriptors, second ? descriptors + (size_t)cells * SP_DESCRIPTOR_DIM : NULL};
-        run_head(plan, room, SP_DESCRIPTOR_A, y, raw, SP_DESCRIPTOR_DIM);
-        for (int row = 0; row < 1 + second; row++) {
-            float *scores = plan->maps->scores + ((size_t)y + (size_t)row) * SP_CELL * plan->width;
-            plan->kernels->scores(logits[row], cells, scores, plan->width);
-            plan->kernels->normalise(raw[row], cells);
+        run_head(plan, room, SP_DESCRIPTOR_A, y, descriptors, SP_DESCRIPTOR_DIM);
+        for (uint32_t row = 0; row < rows; row++) {
+            float *scores = plan->maps->scores + ((size_t)y + row) * SP_CELL * plan->width;
+            plan->kernels->scores(logits[row], (uint32_t)cells, scores, plan->width);
+            plan->kernels->normalise(descriptors[row], (uint32_t)cells);
         }
     }
 }
@@ -324,7 +337,7 @@ static void run_step(void *context, size_t first, size_t last, uint32_t thread) 
         plan->kernels->leave();
 }
 
-/* Run `task` over rows [from, until) in pairs. */
+/* Run `task` over rows [from, until), a strip an item. */
 static void run_rows(sp_plan *plan, sp_pool_task *task, int layer, uint32_t from, uint32_t until) {
     if (from >= until)
         return;
@@ -332,7 +345,7 @@ static void run_rows(sp_plan *plan, sp_pool_task *task, int layer, uint32_t from
     plan->layer = layer;
     plan->from = from;
     plan->until = until;
-    sp_pool_run(plan->pool, (until - from + 1) / 2, run_step, plan);
+    sp_pool_run(plan->pool, (until - from + plan->kernels->rows - 1) / plan->kernels->rows, run_step, plan);
 }
 
 sp_status sp_plan_run(sp_plan *plan, const sp_frame *frame, sp_maps *maps, sp_error *err) {
@@ -346,8 +359,8 @@ sp_status sp_plan_run(sp_plan *plan, const sp_frame *frame, sp_maps *maps, sp_er
         advance(plan, b, next);
         run_rows(plan, run_first_pair, 1, 2 * done[1], 2 * next[1]);
         for (int i = 2; i < SP_ENCODER_END; i++)
-            run_rows(plan, run_pairs, i, done[i] << sp_network[i].pool, next[i] << sp_network[i].pool);
-        const uint32_t until = rows_possible(next[SP_ENCODER_END - 1], frame->height / SP_CELL);
+            run_rows(plan, run_encoder, i, done[i] << sp_network[i].pool, next[i] << sp_network[i].pool);
+        const uint32_t until = rows_possible(plan, next[SP_ENCODER_END - 1], frame->height / SP_CELL);
         run_rows(plan, run_heads, 0, cells, until);
         cells = until;
         memcpy(done, next, sizeof done);
