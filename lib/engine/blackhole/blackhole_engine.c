@@ -1,16 +1,20 @@
 /*
  * The Blackhole engine behind the engine interface: finds the chip, reads the environment, owns transport and device.
  *
- * Environment: TTSIM names the simulator's library, which is used when "blackhole" is asked for by name (never for
- * "auto"); SUPERPOINT_BLACKHOLE_GRID forces a grid of tiles, ROWSxCOLUMNS.
+ * Environment: TTSIM names the simulator's library, which takes the place of a card when "blackhole" is asked for by
+ * name (never for "auto"); SUPERPOINT_BLACKHOLE_DEVICE names the card's device file; SUPERPOINT_BLACKHOLE_GRID forces
+ * a grid of tiles, ROWSxCOLUMNS.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "device.h"
 #include "engine/engine.h"
+#include "transport_driver.h"
 
 enum { PHASES = 3 };
 
@@ -18,7 +22,7 @@ typedef struct state {
     bh_transport *transport;
     bh_device *device;
     bool suppress;
-    char level[64];
+    char level[128];
 } state;
 
 /* The simulator's library, or NULL. */
@@ -27,10 +31,17 @@ static const char *simulator(const sp_engine_options *options) {
     return strcmp(options->engine, "blackhole") == 0 && path && *path ? path : NULL;
 }
 
+static const char *card(void) {
+    const char *path = getenv("SUPERPOINT_BLACKHOLE_DEVICE");
+    return path && *path ? path : BH_DEFAULT_DEVICE;
+}
+
 static sp_status probe(const sp_engine_options *options, sp_error *err) {
-    if (simulator(options))
+    if (simulator(options) || access(card(), R_OK | W_OK) == 0)
         return SP_OK;
-    return sp_fail(err, SP_ERR_UNAVAILABLE, "blackhole: no simulator (set TTSIM to its library)");
+    return sp_fail(err, SP_ERR_UNAVAILABLE,
+                   "blackhole: no card: %s: %s (TTSIM can name the library of a simulated one)", card(),
+                   strerror(errno));
 }
 
 static sp_status read_grid(bh_config *config, sp_error *err) {
@@ -60,7 +71,8 @@ static sp_status open_chip(state *s, const sp_model *model, const sp_engine_opti
     s->suppress = config.suppress;
     sp_status status = read_grid(&config, err);
     if (status == SP_OK)
-        status = sp_bh_open_simulator(simulator(options), &s->transport, err);
+        status = simulator(options) ? sp_bh_open_simulator(simulator(options), &s->transport, err)
+                                    : sp_bh_open_driver(card(), &sp_bh_system, &s->transport, err);
     bh_firmware firmware;
     sp_bh_firmware_get(&firmware);
     bh_weights weights = {0};
@@ -84,7 +96,7 @@ static sp_status create(const sp_model *model, const sp_engine_options *options,
         destroy(s);
         return status;
     }
-    snprintf(s->level, sizeof s->level, "firmware %u", TILE_VERSION);
+    snprintf(s->level, sizeof s->level, "firmware %u, %s", TILE_VERSION, s->transport->chip.versions);
     info->device = s->transport->chip.name;
     info->level = s->level;
     info->precision = SP_PRECISION_FP16;

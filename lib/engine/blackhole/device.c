@@ -254,9 +254,25 @@ static sp_status load_feeder(bh_device *d, const half *h, sp_error *err) {
     return status;
 }
 
+/* [load-verified] The last word of every program, read back from every tile: the loads have arrived before a core is
+ * released, whatever way they took, and a tile that a multicast missed is found. */
+static sp_status verify_load(bh_device *d, uint32_t at, const bh_program *program, sp_error *err) {
+    uint32_t there = 0, wanted;
+    const size_t last = (program->bytes - sizeof wanted) & ~(sizeof wanted - 1);
+    memcpy(&wanted, program->image + last, sizeof wanted);
+    sp_status status = d->transport->read(d->transport, at, program->place + last, &there, sizeof there, err);
+    if (status == SP_OK && there != wanted)
+        status = sp_fail(err, SP_ERR_ENGINE, "blackhole: tile (%u, %u): the program of %s did not arrive", NOC_X(at),
+                         NOC_Y(at), program->name);
+    return status;
+}
+
 /* Start all cores, and make sure that each is there and was compiled for this host. */
 static sp_status release(bh_device *d, sp_error *err) {
     sp_status status = SP_OK;
+    for (uint32_t k = 0; k < d->plan.tiles; k++)
+        for (uint32_t c = 0; c < CORES && status == SP_OK; c++)
+            status = verify_load(d, tile_at(d, k), &d->firmware.core[c], err);
     for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
         status = write_word(d, tile_at(d, k), SOFT_RESET, 0, err);
     for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
@@ -264,7 +280,9 @@ static sp_status release(bh_device *d, sp_error *err) {
     for (uint32_t i = 0; i < HALVES && status == SP_OK; i++) {
         if (d->half[i].feeder == NOC_NOWHERE || !d->half[i].users)
             continue;
-        status = write_word(d, d->half[i].feeder, SOFT_RESET, RESET_CORES & ~RESET_BRISC, err);
+        status = verify_load(d, d->half[i].feeder, &d->firmware.feeder, err);
+        if (status == SP_OK)
+            status = write_word(d, d->half[i].feeder, SOFT_RESET, RESET_CORES & ~RESET_BRISC, err);
         if (status == SP_OK)
             status = sp_bh_wait_started(d->transport, d->half[i].feeder, 1, err);
     }
