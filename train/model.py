@@ -28,7 +28,7 @@ class Net(nn.Module):
         self.conv, self.norm = nn.ModuleList(), nn.ModuleList()
         for _, i, o, k, bn, _ in LAYERS:
             self.conv.append(nn.Conv2d(i, o, k, padding=k // 2))
-            self.norm.append(nn.BatchNorm2d(o, momentum=0.02) if norm and bn else nn.Identity())
+            self.norm.append(nn.BatchNorm2d(o, momentum=0.05) if norm and bn else nn.Identity())
         for c in self.conv:
             nn.init.kaiming_normal_(c.weight, nonlinearity="relu")
             nn.init.zeros_(c.bias)

@@ -150,7 +150,8 @@ def work(rank, o):
         average.state, first = c["average"], c["step"]
     log = open(o.out / "log.jsonl", "a", buffering=1) if rank == 0 else None
     total, count, t0 = np.zeros(4), 0, time.time()
-    for step in range(first, o.steps):
+    last = min(o.steps, o.stop or o.steps)
+    for step in range(first, last):
         for g in opt.param_groups:
             g["lr"] = rate(o, step)
         value, figures = forward_loss(net, log_scale, pool, o, step, rank)
@@ -164,14 +165,14 @@ def work(rank, o):
         average.update(net, step)
         total += figures
         count += 1
-        if rank == 0 and ((step + 1) % o.log_every == 0 or step + 1 == o.steps):
+        if rank == 0 and ((step + 1) % o.log_every == 0 or step + 1 == last):
             m = total / count
             line = {"step": step + 1, "time": round(time.time() - t0, 1), "lr": round(rate(o, step), 6), "detector": round(m[0], 4),
                     "descriptor": round(m[1], 4), "match": round(m[2], 4), "cell": round(m[3], 4), "scale": round(log_scale.exp().item(), 2)}
             print(json.dumps(line), file=log)
             print(" ".join(f"{k} {v}" for k, v in line.items()), flush=True)
             total[:], count = 0, 0
-        if rank == 0 and ((step + 1) % o.save_every == 0 or step + 1 == o.steps):
+        if rank == 0 and ((step + 1) % o.save_every == 0 or step + 1 == last):
             save(path, o, step + 1, net, average, opt, log_scale)
     if o.workers > 1:
         dist.barrier()
@@ -183,6 +184,7 @@ def options(argv=None):
     a.add_argument("--pool", nargs="+", required=True, help="shards that pool.py made")
     a.add_argument("--out", type=pathlib.Path, required=True)
     a.add_argument("--steps", type=int, required=True, help="total, those of earlier runs included")
+    a.add_argument("--stop", type=int, help="end after this step; the schedule stays that of --steps")
     a.add_argument("--decay", type=int, default=3000, help="steps over which the rate falls to zero at the end")
     a.add_argument("--pairs", type=int, default=6, help="pairs per worker and step")
     a.add_argument("--size", type=int, default=160, help="side of a view, a multiple of 8")
