@@ -12,6 +12,7 @@ static const struct {
     {"detect", sp_command_detect, "find the keypoints of pictures"},
     {"serve", sp_command_serve, "serve keypoints over HTTP"},
     {"validate", sp_command_validate, "hold an engine's accuracy against the fp32 reference"},
+    {"eval", sp_command_eval, "measure detection and matching on sets of picture pairs"},
     {"info", sp_command_info, "say what weights, engines and machine are at hand"},
 };
 

@@ -1,0 +1,358 @@
+/* Measure repeatability, localisation, matching and homographies on sets of picture pairs. */
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "common/cli.h"
+#include "common/fail.h"
+#include "common/input.h"
+#include "eval_homography.h"
+#include "eval_metrics.h"
+#include "eval_set.h"
+#include "superpoint.h"
+
+/* The two protocols: a detector's, and a matcher's. */
+static const struct protocol {
+    uint32_t width, height;
+    int32_t points, radius;
+    bool descriptors;
+} protocols[2] = {{320, 240, 300, 4, false}, {640, 480, 1000, 8, true}};
+
+enum { DETECTOR, MATCHER };
+
+typedef struct options {
+    sp_setup setup;
+    const char **sets; /* into argv */
+    int count;
+    bool json;
+} options;
+
+/* One picture under one protocol. */
+typedef struct view {
+    sp_features features;
+    eval_points points;
+    double to_frame[9]; /* pixels of the picture -> of the frame */
+} view;
+
+enum { REPEATABILITY, ERROR, H1, H3, H5, SCORE, PRECISION, INLIERS, CORNER, FIGURES };
+static const char *const figure_names[FIGURES] = {"repeatability", "mle", "h1",      "h3",          "h5",
+                                                  "mscore",        "map", "inliers", "corner_error"};
+
+typedef struct worker {
+    const options *options;
+    sp_model *model;
+    sp_engine *engine;
+    sp_maps maps;
+    json_t *rows;
+} worker;
+
+static void view_free(view *v) {
+    sp_features_free(&v->features);
+    free(v->points.xy);
+    *v = (view){0};
+}
+
+static sp_status detect(worker *w, const void *bytes, size_t size, const struct protocol *p, view *v, sp_error *err) {
+    sp_params params;
+    sp_params_default(&params);
+    params.channel = SP_CHANNEL_LUMA;
+    params.width = p->width;
+    params.height = p->height;
+    params.max_keypoints = p->points;
+    params.nms_radius = p->radius;
+    params.keypoint_threshold = 0;
+    params.descriptors = p->descriptors;
+    params.descriptor_dtype = SP_DTYPE_FLOAT32;
+    sp_frame frame = {0};
+    const sp_frame *one = &frame;
+    sp_status status = sp_frame_decode(bytes, size, &params, &frame, NULL, err);
+    if (status == SP_OK)
+        status = sp_engine_run(w->engine, &one, 1, &w->maps, err);
+    if (status == SP_OK)
+        status = sp_features_extract(&w->maps, &frame, &params, &v->features, err);
+    if (status == SP_OK) {
+        v->points.count = v->features.count;
+        v->points.descriptors = v->features.descriptors;
+        v->points.xy = malloc((2 * v->features.count + 1) * sizeof *v->points.xy);
+        if (!v->points.xy)
+            status = fail(err, SP_ERR_MEMORY, "eval: out of memory");
+        for (size_t i = 0; status == SP_OK && i < 2 * v->features.count; i++)
+            v->points.xy[i] = v->features.pixels[i];
+        const double scale[9] = {1 / frame.scale_x, 0, 0, 0, 1 / frame.scale_y, 0, 0, 0, 1};
+        memcpy(v->to_frame, scale, sizeof scale);
+    }
+    sp_frame_free(&frame);
+    return status;
+}
+
+/* A scene's picture k under both protocols. */
+static sp_status look(worker *w, const eval_scene *scene, int k, view v[2], sp_error *err) {
+    char path[PATH_MAX];
+    void *bytes = NULL;
+    size_t size = 0;
+    sp_status status = eval_scene_picture(scene, k, path, sizeof path, err);
+    if (status == SP_OK)
+        status = sp_input_read(path, SP_MAX_INPUT_BYTES, &bytes, &size, err);
+    for (int p = 0; status == SP_OK && p < 2; p++)
+        status = detect(w, bytes, size, &protocols[p], &v[p], err);
+    free(bytes);
+    return status;
+}
+
+static void product(const double a[9], const double b[9], double out[9]) {
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+/* The picture's homography, between the two frames. */
+static bool between_frames(const view *a, const view *b, const double h[9], double out[9]) {
+    double back[9], half[9];
+    if (!eval_invert(a->to_frame, back))
+        return false;
+    product(h, back, half);
+    product(b->to_frame, half, out);
+    return true;
+}
+
+static bool matcher(const view *a, const view *b, const double h[9], double figures[FIGURES]) {
+    const eval_size size = {protocols[MATCHER].width, protocols[MATCHER].height};
+    const size_t most = a->points.count < b->points.count ? a->points.count : b->points.count;
+    size_t(*mutual)[2] = malloc((most + 1) * sizeof *mutual), n = 0;
+    double(*p)[2] = malloc((most + 1) * sizeof *p), (*q)[2] = malloc((most + 1) * sizeof *q);
+    const bool ok = mutual && p && q &&
+                    eval_matching(&a->points, &b->points, h, size, &figures[SCORE], &figures[PRECISION], mutual, &n);
+    size_t right = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        double landed[2];
+        memcpy(p[i], a->points.xy + 2 * mutual[i][0], sizeof p[i]);
+        memcpy(q[i], b->points.xy + 2 * mutual[i][1], sizeof q[i]);
+        eval_warp(h, p[i], landed);
+        const double dx = landed[0] - q[i][0], dy = landed[1] - q[i][1];
+        right += dx * dx + dy * dy <= EVAL_EPSILON * EVAL_EPSILON;
+    }
+    if (ok) {
+        double estimate[9];
+        figures[INLIERS] = n ? (double)right / (double)n : 0;
+        figures[CORNER] = eval_estimate((const double(*)[2])p, (const double(*)[2])q, n, size, estimate)
+                              ? eval_corner_error(estimate, h, size)
+                              : INFINITY;
+        figures[H1] = figures[CORNER] <= 1;
+        figures[H3] = figures[CORNER] <= 3;
+        figures[H5] = figures[CORNER] <= 5;
+    }
+    free(mutual);
+    free(p);
+    free(q);
+    return ok;
+}
+
+static sp_status measure(const view a[2], const view b[2], const double h[9], double figures[FIGURES], sp_error *err) {
+    double frame_h[2][9];
+    const eval_size size = {protocols[DETECTOR].width, protocols[DETECTOR].height};
+    for (int p = 0; p < 2; p++)
+        if (!between_frames(&a[p], &b[p], h, frame_h[p]))
+            return fail(err, SP_ERR_INTERNAL, "eval: a frame has no size");
+    if (!eval_repeatability(&a[DETECTOR].points, &b[DETECTOR].points, frame_h[DETECTOR], size, &figures[REPEATABILITY],
+                            &figures[ERROR]) ||
+        !matcher(&a[MATCHER], &b[MATCHER], frame_h[MATCHER], figures))
+        return fail(err, SP_ERR_ARGUMENT, "eval: a homography that has no inverse, or out of memory");
+    return SP_OK;
+}
+
+static sp_status record(worker *w, const char *set, const eval_scene *scene, int k, const double figures[FIGURES],
+                        sp_error *err) {
+    json_t *row = json_pack("{s:s, s:s, s:i}", "set", set, "scene", scene->name, "k", k);
+    for (int f = 0; row && f < FIGURES; f++)
+        json_object_set_new(row, figure_names[f], isfinite(figures[f]) ? json_real(figures[f]) : json_null());
+    return row && json_array_append_new(w->rows, row) == 0 ? SP_OK : fail(err, SP_ERR_MEMORY, "eval: out of memory");
+}
+
+static sp_status run_scene(worker *w, const char *set, const eval_scene *scene, sp_error *err) {
+    view first[2] = {0}, other[2] = {0};
+    sp_status status = look(w, scene, 1, first, err);
+    for (int k = 2; status == SP_OK && k <= EVAL_MAX_PICTURES; k++) {
+        double h[9], figures[FIGURES];
+        status = eval_scene_homography(scene, k, h, err);
+        if (status == SP_ERR_NOT_FOUND) { /* the pictures are numbered without gaps */
+            status = SP_OK;
+            break;
+        }
+        if (status == SP_OK)
+            status = look(w, scene, k, other, err);
+        if (status == SP_OK)
+            status = measure(first, other, h, figures, err);
+        if (status == SP_OK)
+            status = record(w, set, scene, k, figures, err);
+        for (int p = 0; p < 2; p++)
+            view_free(&other[p]);
+    }
+    for (int p = 0; p < 2; p++)
+        view_free(&first[p]);
+    return status;
+}
+
+static sp_status run_set(worker *w, const char *path, sp_error *err) {
+    eval_set set;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash && slash[1] ? slash + 1 : path;
+    sp_status status = eval_set_open(path, &set, err);
+    for (size_t i = 0; status == SP_OK && i < set.count; i++) {
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r%s: scene %zu of %zu ", name, i + 1, set.count);
+        status = run_scene(w, name, &set.scenes[i], err);
+    }
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    eval_set_free(&set);
+    return status;
+}
+
+/* "light" for i_*, "view" for v_*, else what stands before the first "_". */
+static void group_of(const char *scene, char *group, size_t size) {
+    if (strncmp(scene, "i_", 2) == 0)
+        snprintf(group, size, "light");
+    else if (strncmp(scene, "v_", 2) == 0)
+        snprintf(group, size, "view");
+    else
+        snprintf(group, size, "%.*s", (int)strcspn(scene, "_"), scene);
+}
+
+/* Means of every figure, for each group: {"light": {"pairs": n, "repeatability": …}}. */
+static json_t *summarise(const json_t *rows) {
+    json_t *groups = json_object(), *row, *value;
+    size_t i;
+    const char *group;
+    json_array_foreach(rows, i, row) {
+        char name[256];
+        group_of(json_string_value(json_object_get(row, "scene")), name, sizeof name);
+        json_t *g = json_object_get(groups, name);
+        if (!g) {
+            json_object_set_new(groups, name, json_object());
+            g = json_object_get(groups, name);
+        }
+        json_object_set_new(g, "pairs", json_integer(json_integer_value(json_object_get(g, "pairs")) + 1));
+    }
+    json_object_foreach(groups, group, value) for (int f = 0; f < FIGURES; f++) {
+        double sum = 0;
+        int n = 0;
+        json_array_foreach(rows, i, row) {
+            char name[256];
+            group_of(json_string_value(json_object_get(row, "scene")), name, sizeof name);
+            const json_t *v = json_object_get(row, figure_names[f]);
+            if (strcmp(name, group) == 0 && json_is_real(v)) {
+                sum += json_real_value(v);
+                n++;
+            }
+        }
+        json_object_set_new(value, figure_names[f], n ? json_real(sum / n) : json_null());
+    }
+    return groups;
+}
+
+static void print_text(const worker *w, const json_t *summary) {
+    const sp_engine_info *info = sp_engine_get_info(w->engine);
+    const char *group;
+    json_t *means;
+    printf("%-10s %6s %7s %6s %6s %6s %6s %8s %6s %8s\n", "group", "pairs", "repeat.", "MLE px", "H<=1", "H<=3", "H<=5",
+           "m.score", "mAP", "inliers");
+    json_object_foreach((json_t *)summary, group, means) {
+        printf("%-10s %6d", group, (int)json_integer_value(json_object_get(means, "pairs")));
+        static const int widths[] = {7, 6, 6, 6, 6, 8, 6, 8};
+        for (int f = REPEATABILITY; f <= INLIERS; f++)
+            printf(" %*.3f", widths[f], json_real_value(json_object_get(means, figure_names[f])));
+        printf("\n");
+    }
+    printf("engine %s, level %s, %s, weights %s\n", info->engine, info->level, sp_precision_text(info->precision),
+           sp_model_get_info(w->model)->id);
+}
+
+static void print_json(const worker *w, json_t *summary) {
+    const sp_engine_info *info = sp_engine_get_info(w->engine);
+    const sp_model_info *model = sp_model_get_info(w->model);
+    json_t *doc =
+        json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:O, s:O}", "engine", "name", info->engine, "device",
+                  info->device, "level", info->level, "precision", sp_precision_text(info->precision), "weights", "id",
+                  model->id, "sha256", model->sha256, "summary", summary, "pairs", w->rows);
+    json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    printf("\n");
+    json_decref(doc);
+}
+
+static int run(const cli *c, const options *o) {
+    sp_error err;
+    worker w = {.options = o, .rows = json_array()};
+    sp_status status = sp_setup_open(&o->setup, &w.model, &w.engine, &err);
+    for (int i = 0; status == SP_OK && i < o->count; i++)
+        status = run_set(&w, o->sets[i], &err);
+    int code = EXIT_OK;
+    if (status == SP_OK) {
+        json_t *summary = summarise(w.rows);
+        if (o->json)
+            print_json(&w, summary);
+        else
+            print_text(&w, summary);
+        json_decref(summary);
+    } else
+        code = cli_fail(c, &err);
+    json_decref(w.rows);
+    sp_maps_free(&w.maps);
+    sp_engine_free(w.engine);
+    sp_model_free(w.model);
+    return code;
+}
+
+static const cli_option own[] = {{"json", NULL, "one JSON document on standard output, every pair in it"},
+                                 {NULL, NULL, NULL}};
+
+static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
+    options *o = context;
+    (void)err;
+    if (option)
+        o->json = true;
+    else
+        o->sets[o->count++] = value;
+    return SP_OK;
+}
+
+static const char about[] =
+    "Measures detection and matching on sets of picture pairs with known homographies. A SET is a\n"
+    "folder in the layout of HPatches: scenes i_* (light) and v_* (viewpoint) with 1.png, 2.png ...\n"
+    "and H_1_2 ...; other prefixes make groups of their own.\n\n"
+    "Repeatability and localisation error (MLE): 320x240, 300 points, radius 4, 3 pixels. Homographies\n"
+    "within 1, 3 and 5 pixels (mean of the corners), matching score and average precision: 640x480,\n"
+    "1000 points, radius 8, mutual nearest neighbours, 3000 random samples at 3 pixels. The same\n"
+    "figures as train/evaluate.py's, on the engine that is shipped.\n";
+
+static const char epilogue[] = "Examples:\n"
+                               "  superpoint eval hpatches-sequences-release\n"
+                               "  superpoint eval --precision int8 --json sets/heldout > int8.json\n";
+
+int sp_command_eval(int argc, char **argv) {
+    options o = {.sets = calloc((size_t)argc + 1, sizeof *o.sets)};
+    if (!o.sets)
+        return EXIT_FAILED;
+    sp_setup_default(&o.setup);
+    const cli c = {.program = "superpoint eval",
+                   .usage = "superpoint eval [OPTION...] SET...",
+                   .about = about,
+                   .epilogue = epilogue,
+                   .options = own,
+                   .setup = &o.setup,
+                   .take = take,
+                   .context = &o};
+    int code = cli_parse(&c, argc, argv);
+    if (code == CLI_GO_ON && o.count == 0) {
+        fprintf(stderr, "%s: names no set\n`%s --help` shows the options\n", c.program, c.program);
+        code = EXIT_USAGE;
+    }
+    if (code == CLI_GO_ON)
+        code = run(&c, &o);
+    free(o.sets);
+    return code;
+}
