@@ -1,4 +1,5 @@
 /* Hold an engine against the plain fp32 reference, on pictures. */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,21 @@ typedef struct engines {
     sp_engine *tested, *reference;
     sp_maps tested_maps, reference_maps;
 } engines;
+
+/* FNV-1a over both maps: equal digests mean equal bytes, whatever the tiles, threads and paths that made them. */
+static uint64_t digest(const sp_maps *maps) {
+    const size_t pixels = (size_t)maps->width * maps->height;
+    const struct {
+        const void *bytes;
+        size_t size;
+    } part[] = {{maps->scores, pixels * sizeof(float)},
+                {maps->descriptors, pixels / (SP_CELL * SP_CELL) * SP_DESCRIPTOR_DIM * sizeof(float)}};
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+        for (size_t k = 0; k < part[i].size; k++)
+            hash = (hash ^ ((const unsigned char *)part[i].bytes)[k]) * 0x100000001B3u;
+    return hash;
+}
 
 static sp_status open_engines(const options *o, engines *e, sp_error *err) {
     sp_status status = sp_setup_open(&o->setup, &e->model, &e->tested, err);
@@ -122,6 +138,10 @@ static int run(const cli *c, const options *o) {
             print_text(o->images[i], &a);
         json_t *entry = figures(&a);
         json_object_set_new(entry, "image", json_string(o->images[i]));
+        char hex[17];
+        snprintf(hex, sizeof hex, "%016" PRIx64, digest(&e.tested_maps));
+        json_object_set_new(entry, "digest", json_string(hex));
+        json_object_set_new(entry, "forward_ms", json_real(e.tested_maps.forward_ms));
         json_array_append_new(images, entry);
     }
     int code;

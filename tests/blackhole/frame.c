@@ -90,7 +90,7 @@ static void against_reference(void **state) {
     (void)state;
     sp_frame frame = make_frame(64, 64, 3);
     sp_maps chip = {0}, reference = {0};
-    sp_engine *engine = open_engine("blackhole", NULL, false, 4, 64, 64);
+    sp_engine *engine = open_engine("blackhole", "2x2", false, 4, 64, 64);
     run_one(engine, &frame, &chip);
     const sp_engine_info *info = sp_engine_get_info(engine);
     assert_true(info->traced && info->device_nms);
@@ -155,7 +155,7 @@ static void same_bytes(void **state) {
 /* Frames A, B, A, then another size, then A again: nothing of one is left in the next. */
 static void one_after_another(void **state) {
     (void)state;
-    sp_engine *engine = open_engine("blackhole", NULL, false, 4, 24, 16);
+    sp_engine *engine = open_engine("blackhole", "2x1", false, 4, 24, 16);
     sp_frame a = make_frame(24, 16, 1), b = make_frame(24, 16, 2), other = make_frame(16, 32, 3);
     memset(b.pixels, 255, 24 * 16 / 2);
     const sp_frame *order[] = {&a, &b, &a, &other, &a};
