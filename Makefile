@@ -39,6 +39,18 @@ test-tsan: test-deps ## the tests under ThreadSanitizer
 	@cmake --build $(BUILD)-tsan -j $(JOBS)
 	@cd $(BUILD)-tsan && ctest --output-on-failure
 
+# A virtual environment with the outside oracles, from pinned versions.
+$(BUILD)/venv-parity/.ready: tests/parity/requirements.txt
+	@scripts/install-packages parity
+	@python3 -m venv $(BUILD)/venv-parity
+	@$(BUILD)/venv-parity/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+parity: build $(BUILD)/venv-parity/.ready ## compare with transformers, PyTorch, Pillow and numpy from PyPI
+	@$(BUILD)/venv-parity/bin/python tests/parity/image_parity.py $(BUILD)/lib/libsuperpoint.so
+	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py
+	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py --engines reference --pictures 0
+
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 

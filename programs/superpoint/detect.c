@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "command.h"
+#include "common/buffer.h"
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/input.h"
+#include "common/jsonout.h"
+#include "common/npz.h"
+#include "common/output.h"
 #include "draw.h"
 #include "superpoint.h"
 
@@ -15,8 +19,8 @@ typedef struct options {
     sp_params params;
     const char **images; /* into argv */
     int count;
-    const char *draw;
-    bool draw_frame;
+    const char *draw, *npz;
+    bool draw_frame, json;
 } options;
 
 /* One picture on its way. */
@@ -77,12 +81,58 @@ static sp_status draw(const options *o, const job *j, sp_error *err) {
     return status;
 }
 
+/* numpy.load(FILE): keypoints [N,2], scores [N], descriptors [N,256]. */
+static sp_status write_npz(const options *o, const job *j, sp_error *err) {
+    static const char *const names[] = {"keypoints", "scores", "descriptors"};
+    npz_array arrays[3];
+    buffer out = {0};
+    const size_t count = npz_features(&j->found, o->params.descriptors, names, arrays);
+    sp_status status = npz_write(&out, arrays, count, err);
+    if (status == SP_OK)
+        status = sp_output_write(o->npz, out.data, out.size, err);
+    buffer_free(&out);
+    return status;
+}
+
 static void print_text(const options *o, const job *j) {
     if (o->count > 1)
         printf("# %s\n", j->path);
     for (size_t i = 0; i < j->found.count; i++)
         printf("%.9g %.9g %.9g\n", (double)j->found.keypoints[2 * i], (double)j->found.keypoints[2 * i + 1],
                (double)j->found.scores[i]);
+}
+
+/* The fields of the service's answer, by the same names; descriptors go into the NPZ. */
+static void put_picture(buffer *out, const job *j, const sp_error *err) {
+    buffer_text(out, "{\"image\": ");
+    json_put_string(out, j->path);
+    if (err) {
+        buffer_text(out, ", \"error\": ");
+        json_put_string(out, err->text);
+        buffer_char(out, '}');
+        return;
+    }
+    const sp_frame *f = &j->frame;
+    buffer_format(
+        out,
+        ", \"original_size\": {\"height\": %u, \"width\": %u}, \"image_size\": {\"height\": %u, \"width\": %u}, "
+        "\"scale\": {\"x\": %.9g, \"y\": %.9g}, ",
+        f->original_height, f->original_width, f->height, f->width, f->scale_x, f->scale_y);
+    json_put_points(out, &j->found);
+    buffer_char(out, '}');
+}
+
+/* One picture: its object. Several: {"images": [...]}. */
+static sp_status print_json(const options *o, buffer *pictures, sp_error *err) {
+    buffer out = {0};
+    if (o->count > 1)
+        buffer_text(&out, "{\"images\": [");
+    buffer_put(&out, pictures->data, pictures->size);
+    buffer_text(&out, o->count > 1 ? "]}\n" : "\n");
+    sp_status status = pictures->failed || out.failed ? fail(err, SP_ERR_MEMORY, "out of memory")
+                                                      : sp_output_write("-", out.data, out.size, err);
+    buffer_free(&out);
+    return status;
 }
 
 static int run(const cli *c, const options *o) {
@@ -93,25 +143,37 @@ static int run(const cli *c, const options *o) {
     if (sp_setup_open(&o->setup, &model, &engine, &err) != SP_OK)
         return cli_fail(c, &err);
     int code = EXIT_OK;
+    buffer pictures = {0};
     for (int i = 0; i < o->count; i++) {
         job j = {.path = o->images[i]};
         sp_status status = detect(o, engine, &maps, &j, &err);
         if (status == SP_OK && o->draw)
             status = draw(o, &j, &err);
-        if (status == SP_OK)
-            print_text(o, &j);
-        else
+        if (status == SP_OK && o->npz)
+            status = write_npz(o, &j, &err);
+        if (status != SP_OK)
             code = cli_fail(c, &err);
+        if (o->json) {
+            if (i > 0)
+                buffer_text(&pictures, ", ");
+            put_picture(&pictures, &j, status == SP_OK ? NULL : &err);
+        } else if (status == SP_OK && !(o->npz && strcmp(o->npz, "-") == 0))
+            print_text(o, &j);
         job_free(&j);
     }
+    if (o->json && print_json(o, &pictures, &err) != SP_OK)
+        code = cli_fail(c, &err);
+    buffer_free(&pictures);
     sp_maps_free(&maps);
     sp_engine_free(engine);
     sp_model_free(model);
     return code;
 }
 
-enum { OPT_DRAW, OPT_DRAW_FRAME, OPT_END };
+enum { OPT_JSON, OPT_NPZ, OPT_DRAW, OPT_DRAW_FRAME, OPT_END };
 static const cli_option own[] = {
+    [OPT_JSON] = {"json", NULL, "one JSON document on standard output, without descriptors"},
+    [OPT_NPZ] = {"npz", "FILE.npz", "write keypoints, scores and descriptors for numpy (one picture only)"},
     [OPT_DRAW] = {"draw", "FILE.png", "write the picture with its points on it (one picture only)"},
     [OPT_DRAW_FRAME] = {"draw-frame", NULL, "draw on the network's frame instead of the picture's own size"},
     [OPT_END] = {NULL, NULL, NULL}};
@@ -123,6 +185,10 @@ static sp_status take(void *context, const cli_option *option, const char *value
         o->images[o->count++] = value;
     else if (option == &own[OPT_DRAW])
         o->draw = value;
+    else if (option == &own[OPT_NPZ])
+        o->npz = value;
+    else if (option == &own[OPT_JSON])
+        o->json = true;
     else
         o->draw_frame = true;
     return SP_OK;
@@ -152,10 +218,17 @@ int sp_command_detect(int argc, char **argv) {
                    .take = take,
                    .context = &o};
     int code = cli_parse(&c, argc, argv);
-    if (code == CLI_GO_ON && (o.count == 0 || (o.draw && o.count != 1))) {
-        fprintf(stderr, "%s: %s\n", c.program, o.count ? "--draw: takes one picture" : "no picture was named");
+    const char *wrong = o.count == 0 ? "no picture was named"
+                        : o.count > 1 && (o.draw || o.npz)
+                            ? "--draw and --npz take one picture; see `superpoint extract`"
+                        : o.npz && strcmp(o.npz, "-") == 0 && o.json ? "--npz - and --json would share standard output"
+                                                                     : NULL;
+    if (code == CLI_GO_ON && wrong) {
+        fprintf(stderr, "%s: %s\n", c.program, wrong);
         code = EXIT_USAGE;
     }
+    if (!o.npz) /* nothing else shows them */
+        o.params.descriptors = false;
     if (code == CLI_GO_ON)
         code = run(&c, &o);
     free(o.images);
