@@ -20,12 +20,15 @@ static void on_message(j_common_ptr cinfo, int level) {
     (void)cinfo, (void)level; /* warnings of broken pixels are accepted, as by Pillow */
 }
 
+void sp_jpeg_stop(sp_jpeg *jpeg, int why) {
+    jpeg->why = why;
+    longjmp(jpeg->jump, 1);
+}
+
 static void on_progress(j_common_ptr cinfo) {
     sp_jpeg *jpeg = (sp_jpeg *)cinfo->client_data;
-    if (jpeg->cinfo.input_scan_number > SP_JPEG_MAX_SCANS) {
-        jpeg->why = SP_JPEG_SCANS;
-        longjmp(jpeg->jump, 1);
-    }
+    if (jpeg->cinfo.input_scan_number > SP_JPEG_MAX_SCANS)
+        sp_jpeg_stop(jpeg, SP_JPEG_SCANS);
 }
 
 static void source_nothing(j_decompress_ptr cinfo) {
@@ -34,9 +37,7 @@ static void source_nothing(j_decompress_ptr cinfo) {
 
 /* The whole file lay in the buffer: whoever wants more has met its end. */
 static boolean source_fill(j_decompress_ptr cinfo) {
-    sp_jpeg *jpeg = (sp_jpeg *)cinfo->client_data;
-    jpeg->why = SP_JPEG_CUT;
-    longjmp(jpeg->jump, 1);
+    sp_jpeg_stop((sp_jpeg *)cinfo->client_data, SP_JPEG_CUT);
 }
 
 static void source_skip(j_decompress_ptr cinfo, long bytes) {
@@ -77,10 +78,8 @@ static void decode_rows(sp_jpeg *jpeg, const sp_jpeg_job *job) {
     const uint32_t width = job->info->width, channels = (uint32_t)cinfo->output_components;
     jpeg->in = malloc((size_t)width * channels);
     jpeg->out = malloc((size_t)width * 3);
-    if (!jpeg->in || !jpeg->out) {
-        jpeg->why = SP_JPEG_MEMORY_OUT;
-        longjmp(jpeg->jump, 1);
-    }
+    if (!jpeg->in || !jpeg->out)
+        sp_jpeg_stop(jpeg, SP_JPEG_MEMORY_OUT);
     while (cinfo->output_scanline < cinfo->output_height) {
         JSAMPROW row = jpeg->in;
         jpeg_read_scanlines(cinfo, &row, 1);
@@ -138,7 +137,10 @@ static sp_status run(sp_jpeg *jpeg, sp_bytes file, const sp_jpeg_job *job, sp_er
     jpeg_read_header(&jpeg->cinfo, TRUE);
     if (jpeg->cinfo.image_width != job->info->width || jpeg->cinfo.image_height != job->info->height)
         return sp_fail(err, SP_ERR_IMAGE_DATA, "JPEG picture has two frame headers that disagree");
-    decode_rows(jpeg, job);
+    if (sp_jpeg_red_possible(jpeg, job))
+        sp_jpeg_decode_red(jpeg, job);
+    else
+        decode_rows(jpeg, job);
     jpeg_finish_decompress(&jpeg->cinfo); /* a file without its last marker is cut short */
     return SP_OK;
 }
@@ -152,6 +154,7 @@ static sp_status decode(sp_bytes file, const sp_image_info *info, sp_pixels want
     jpeg_destroy_decompress(&jpeg->cinfo);
     free(jpeg->in);
     free(jpeg->out);
+    free(jpeg->planes);
     free(jpeg);
     return status;
 }

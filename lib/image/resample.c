@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "image/image.h"
+#include "image/kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,48 +60,64 @@ void sp_filter_free(sp_filter *f) {
     free(f->first);
     free(f->count);
     free(f->weights);
+    free(f->split);
+    free(f->start);
     *f = (sp_filter){0};
 }
 
-static uint8_t to_byte(int32_t sum) {
-    sum >>= SP_WEIGHT_BITS;
-    return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-}
-
-static void resample_row(const sp_filter *f, uint32_t channels, const uint8_t *in, uint8_t *out) {
-    for (uint32_t i = 0; i < f->out; i++) {
-        const int32_t *w = f->weights + (size_t)i * f->taps;
-        for (uint32_t c = 0; c < channels; c++) {
-            const uint8_t *from = in + (size_t)f->first[i] * channels + c;
-            int32_t sum = 1 << (SP_WEIGHT_BITS - 1);
-            for (size_t t = 0; t < f->count[i]; t++)
-                sum += from[t * channels] * w[t];
-            *out++ = to_byte(sum);
-        }
+/* Output i of weights[i * taps ...] into its place in the blocks. */
+static void split_weights(sp_filter *f, uint32_t i) {
+    const uint32_t span = f->blocks * SP_FILTER_BLOCK;
+    f->start[i] = f->first[i] < f->in - span ? f->first[i] : f->in - span;
+    for (uint32_t t = 0; t < f->count[i]; t++) {
+        const uint32_t at = f->first[i] - f->start[i] + t;
+        const int32_t w = f->weights[(size_t)i * f->taps + t];
+        int16_t *block = f->split + ((size_t)(i / 2) * f->blocks + at / SP_FILTER_BLOCK) * 4 * SP_FILTER_BLOCK;
+        block += (i & 1) * SP_FILTER_BLOCK + at % SP_FILTER_BLOCK;
+        block[0] = (int16_t)(w & ((1 << SP_WEIGHT_LOW_BITS) - 1));
+        block[2 * SP_FILTER_BLOCK] = (int16_t)(w >> SP_WEIGHT_LOW_BITS);
     }
 }
 
-/* A part of the columns at a time, whose sums stay in registers or close by. */
-static void resample_columns(const uint8_t *const *rows, const int32_t *w, uint32_t count, size_t bytes, uint8_t *out) {
-    int32_t sums[256];
-    enum { PART = sizeof sums / sizeof sums[0] };
-    for (size_t x = 0; x < bytes; x += PART) {
-        const size_t n = bytes - x < PART ? bytes - x : (size_t)PART;
-        for (size_t i = 0; i < n; i++)
-            sums[i] = 1 << (SP_WEIGHT_BITS - 1);
-        for (uint32_t t = 0; t < count; t++)
-            for (size_t i = 0; i < n; i++)
-                sums[i] += rows[t][x + i] * w[t];
-        for (size_t i = 0; i < n; i++)
-            out[x + i] = to_byte(sums[i]);
+sp_status sp_filter_split(sp_filter *f, sp_error *err) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < f->out; i++)
+        most = f->count[i] > most ? f->count[i] : most;
+    f->blocks = (most + SP_FILTER_BLOCK - 1) / SP_FILTER_BLOCK;
+    f->padded = (uint32_t)sp_round_up(f->out, SP_FILTER_BLOCK);
+    if (f->in < f->blocks * SP_FILTER_BLOCK)
+        return SP_OK;
+    const size_t parts = (size_t)f->padded * f->blocks * 2 * SP_FILTER_BLOCK;
+    f->split = calloc(parts, sizeof *f->split);
+    f->start = calloc(f->padded, sizeof *f->start);
+    if (!f->split || !f->start)
+        return sp_fail_memory(err, "resampling weights", parts * sizeof *f->split);
+    for (uint32_t i = 0; i < f->out; i++)
+        split_weights(f, i);
+    return SP_OK;
+}
+
+/* Three channels side by side. */
+static void resample_row_rgb(const sp_filter *f, const uint8_t *in, uint8_t *out) {
+    for (uint32_t i = 0; i < f->out; i++, out += 3) {
+        const int32_t *w = f->weights + (size_t)i * f->taps;
+        const uint8_t *from = in + (size_t)f->first[i] * 3;
+        int32_t sum[3] = {1 << (SP_WEIGHT_BITS - 1), 1 << (SP_WEIGHT_BITS - 1), 1 << (SP_WEIGHT_BITS - 1)};
+        for (size_t t = 0; t < f->count[i]; t++)
+            for (int c = 0; c < 3; c++)
+                sum[c] += from[3 * t + (size_t)c] * w[t];
+        for (int c = 0; c < 3; c++) /* weights may add up to a little more than 1 */
+            out[c] = (uint8_t)(sum[c] >> SP_WEIGHT_BITS > 255 ? 255 : sum[c] >> SP_WEIGHT_BITS);
     }
 }
 
 static void along_row(const sp_resampler *r, const uint8_t *in, uint8_t *out) {
     if (r->x.in == r->x.out) /* Pillow leaves a pass out that would not change the size */
         memcpy(out, in, (size_t)r->x.out * r->channels);
+    else if (r->channels == 1)
+        r->kernels->resample_row(&r->x, in, out);
     else
-        resample_row(&r->x, r->channels, in, out);
+        resample_row_rgb(&r->x, in, out);
 }
 
 static void send_row(sp_resampler *r) {
@@ -109,7 +126,7 @@ static void send_row(sp_resampler *r) {
     uint8_t *out = r->out + r->sent * r->out_stride;
     for (uint32_t t = 0; t < count; t++)
         r->window[t] = r->ring + (size_t)((first + t) % r->held) * r->held_bytes;
-    resample_columns(r->window, weights, count, r->held_bytes, r->columns_first ? r->line : out);
+    r->kernels->resample_columns(r->window, weights, count, r->held_bytes, r->columns_first ? r->line : out);
     if (r->columns_first)
         along_row(r, r->line, out);
     r->sent++;
@@ -153,9 +170,12 @@ static sp_status allocate(sp_resampler *r, sp_error *err) {
 sp_status sp_resampler_open(sp_resampler *r, uint32_t in_width, uint32_t in_height, uint32_t channels,
                             uint32_t out_width, uint32_t out_height, uint8_t *out, size_t out_stride, sp_error *err) {
     *r = (sp_resampler){.base = {take_row}, .channels = channels, .out = out, .out_stride = out_stride};
+    r->kernels = sp_image_kernels_here();
     sp_status status = sp_filter_make(in_width, out_width, &r->x, err);
     if (status == SP_OK)
         status = sp_filter_make(in_height, out_height, &r->y, err);
+    if (status == SP_OK && channels == 1)
+        status = sp_filter_split(&r->x, err);
     if (status == SP_OK)
         status = allocate(r, err);
     if (status != SP_OK)
