@@ -334,7 +334,7 @@ static char *put_utf8(char *out, uint32_t code) {
     return out;
 }
 
-void json_string(const json_value *string, char **text, size_t *size) {
+void json_string_text(const json_value *string, char **text, size_t *size) {
     char *p = string->text + 1, *end = string->text + string->size - 1;
     *text = p;
     char *escape = memchr(p, '\\', (size_t)(end - p));

@@ -44,6 +44,6 @@ bool json_next_item(json_walk *walk, json_value *value);
  * UTF-8, may hold zeros, and is not terminated. To be called once for each string, and what holds the
  * string is not to be walked again from its start.
  */
-void json_string(const json_value *string, char **text, size_t *size);
+void json_string_text(const json_value *string, char **text, size_t *size);
 
 #endif

@@ -123,7 +123,7 @@ static void says_where(void **state) {
 static void assert_string(const json_value *value, const char *expected, size_t size) {
     char *text;
     size_t length;
-    json_string(value, &text, &length);
+    json_string_text(value, &text, &length);
     assert_int_equal(length, size);
     assert_memory_equal(text, expected, size);
 }

@@ -55,7 +55,7 @@ static sp_status parameter_text(const char *name, const json_value *value, bool 
     char *from = value->text;
     size_t length = value->size;
     if (value->type == JSON_STRING)
-        json_string(value, &from, &length);
+        json_string_text(value, &from, &length);
     else if (value->type == JSON_BOOLEAN && !boolean)
         return fail(err, SP_ERR_ARGUMENT, "%s: a boolean is not a number or a string", name);
     else if (value->type != JSON_NUMBER && value->type != JSON_BOOLEAN)
@@ -101,7 +101,7 @@ static sp_status base64_field(const char *what, const json_value *value, uint8_t
     size_t length;
     if (value->type != JSON_STRING)
         return fail(err, SP_ERR_ARGUMENT, "%s: must be a base64 string, not %s", what, json_type_text(value->type));
-    json_string(value, &text, &length);
+    json_string_text(value, &text, &length);
     return input_base64(what, (uint8_t *)text, length, bytes, size, err);
 }
 
@@ -173,7 +173,7 @@ static void collect_fields(job *j, const json_value *root, field fields[FIELDS])
     while (json_next_member(&walk, &key, &value)) {
         char *name;
         size_t size;
-        json_string(&key, &name, &size);
+        json_string_text(&key, &name, &size);
         size_t i = field_of(name, size);
         if (i == FIELDS) {
             job_warn(j, "%.*s: unknown field, ignored", size < 60 ? (int)size : 60, name);
