@@ -345,6 +345,20 @@ SP_API sp_status sp_engine_probe(const char *engine, sp_error *err);
 SP_API const char *const *sp_cpu_levels(void);
 SP_API bool sp_cpu_level_available(const char *level);
 
+/*
+ * Multiply-adds a second that `threads` cores do at a level and precision when they do nothing else:
+ * the bound that a forward pass at that level can be held against. Measured anew at each call, in
+ * about 3 ms; take the best of several. SP_ERR_UNAVAILABLE where there are no such kernels.
+ */
+SP_API sp_status sp_cpu_measure_peak(const char *level, sp_precision precision, uint32_t threads, double *rate,
+                                     sp_error *err);
+
+/* Multiply-adds of one forward pass by the definition of the network: 26.05e9 for 640 x 480. */
+SP_API uint64_t sp_forward_multiplications(uint32_t width, uint32_t height);
+
+/* CPUs that this process may run on, by its affinity mask: what `threads` 0 stands for. */
+SP_API uint32_t sp_cpu_count(void);
+
 /* The processor's name for itself, at most `size` bytes with its end. */
 SP_API void sp_cpu_describe(char *name, size_t size);
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "superpoint.h"
+
 /*
  * Levels in rising order; each needs all that the one below it on the same architecture needs.
  * A level is a set of kernels, named after the newest instructions in it.
@@ -29,8 +31,5 @@ const char *sp_cpu_level_text(sp_cpu_level level);
 
 /* The level of that name; false when there is none. */
 bool sp_cpu_level_parse(const char *text, sp_cpu_level *level);
-
-/* CPUs that this process may run on, by its affinity mask. */
-uint32_t sp_cpu_count(void);
 
 #endif

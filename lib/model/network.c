@@ -1,5 +1,7 @@
 #include "model/network.h"
 
+#include "superpoint.h"
+
 const sp_layer sp_network[SP_LAYERS] = {
     {"encoder.conv_blocks.0.conv_a", 3, 1, 64, true, false, 0},
     {"encoder.conv_blocks.0.conv_b", 3, 64, 64, true, true, 0},
@@ -17,4 +19,12 @@ const sp_layer sp_network[SP_LAYERS] = {
 
 size_t sp_layer_kernel_size(const sp_layer *layer) {
     return (size_t)layer->out * layer->in * layer->kernel * layer->kernel;
+}
+
+uint64_t sp_forward_multiplications(uint32_t width, uint32_t height) {
+    uint64_t sum = 0;
+    for (int i = 0; i < SP_LAYERS; i++)
+        sum += (uint64_t)sp_layer_kernel_size(&sp_network[i]) * (width >> sp_network[i].shrink) *
+               (height >> sp_network[i].shrink);
+    return sum;
 }

@@ -13,6 +13,7 @@ enum {
 /* argv[0] is the subcommand's name; the result is the process's exit code. */
 typedef int sp_command(int argc, char **argv);
 
+sp_command sp_command_bench;
 sp_command sp_command_detect;
 sp_command sp_command_eval;
 sp_command sp_command_info;

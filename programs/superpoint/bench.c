@@ -1,0 +1,180 @@
+/* Measure every stage on this machine. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "command.h"
+#include "common/cli.h"
+#include "common/fail.h"
+#include "common/input.h"
+
+enum { SECONDS = 30, QUICK_SECONDS = 6 };
+
+double bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+void bench_record(bench_times *times, double ms) {
+    if (times->count < BENCH_MAX_ROUNDS)
+        times->ms[times->count++] = ms;
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_least(const bench_times *times) {
+    double least = times->count ? times->ms[0] : 0;
+    for (int i = 1; i < times->count; i++)
+        least = times->ms[i] < least ? times->ms[i] : least;
+    return least;
+}
+
+double bench_median(const bench_times *times) {
+    double sorted[BENCH_MAX_ROUNDS];
+    if (times->count == 0)
+        return 0;
+    memcpy(sorted, times->ms, (size_t)times->count * sizeof *sorted);
+    qsort(sorted, (size_t)times->count, sizeof *sorted, by_size);
+    return sorted[times->count / 2];
+}
+
+static json_t *describe_machine(void) {
+    char cpu[128];
+    struct utsname system;
+    double load[3] = {0};
+    sp_cpu_describe(cpu, sizeof cpu);
+    if (uname(&system) != 0)
+        memset(&system, 0, sizeof system);
+    if (getloadavg(load, 3) < 1)
+        load[0] = 0;
+    json_t *levels = json_array();
+    for (const char *const *level = sp_cpu_levels(); *level; level++)
+        if (sp_cpu_level_available(*level))
+            json_array_append_new(levels, json_string(*level));
+    return json_pack("{s:s, s:i, s:o, s:s, s:s, s:f}", "cpu", cpu, "threads", (int)sp_cpu_count(), "levels", levels,
+                     "system", system.sysname, "release", system.release, "load_before", load[0]);
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "-";
+}
+
+static void print_text(const json_t *doc) {
+    const json_t *machine = json_object_get(doc, "machine"), *r;
+    size_t i;
+    printf("%s, %d threads, load %.1f before\n\n", text_of(machine, "cpu"),
+           (int)json_integer_value(json_object_get(machine, "threads")),
+           json_real_value(json_object_get(machine, "load_before")));
+    printf("%-12s %-10s %-11s %-6s %7s %10s %10s %6s\n", "stage", "engine", "level", "type", "threads", "min ms",
+           "median ms", "peak");
+    json_array_foreach(json_object_get(doc, "results"), i, r) {
+        const json_t *share = json_object_get(r, "peak_share");
+        printf("%-12s %-10s %-11s %-6s %7d %10.3f %10.3f", text_of(r, "name"), text_of(r, "engine"),
+               text_of(r, "level"), text_of(r, "precision"), (int)json_integer_value(json_object_get(r, "threads")),
+               json_real_value(json_object_get(r, "min_ms")), json_real_value(json_object_get(r, "median_ms")));
+        if (json_is_real(share))
+            printf(" %4.0f %%", 100 * json_real_value(share));
+        printf("\n");
+    }
+}
+
+static sp_status measure(const bench_options *o, const char *image, json_t *results, sp_error *err) {
+    void *bytes = NULL;
+    size_t size = 0;
+    sp_model *model = NULL;
+    sp_frame frame = {0};
+    sp_status status = sp_input_read(image, SP_MAX_INPUT_BYTES, &bytes, &size, err);
+    if (status == SP_OK)
+        status = sp_setup_open(&o->setup, &model, NULL, err);
+    if (status == SP_OK)
+        status = sp_frame_decode(bytes, size, &o->params, &frame, NULL, err);
+    if (status == SP_OK)
+        status = bench_stages(o, model, bytes, size, results, err);
+    if (status == SP_OK)
+        status = bench_forward(o, model, &frame, results, err);
+    sp_frame_free(&frame);
+    sp_model_free(model);
+    free(bytes);
+    return status;
+}
+
+static const cli_option own[] = {{"image", "FILE", "the picture to work on (the sample picture)"},
+                                 {"quick", NULL, "end within 30 seconds; figures are rougher"},
+                                 {"json", NULL, "one JSON document on standard output"},
+                                 {NULL, NULL, NULL}};
+
+static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
+    bench_options *o = context;
+    if (!option)
+        return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", value);
+    if (option == &own[0])
+        o->image = value;
+    else if (option == &own[1])
+        o->quick = true;
+    else
+        o->json = true;
+    return SP_OK;
+}
+
+static const char about[] =
+    "Measures decoding, resizing, post-processing and encoding on one thread, and the forward pass\n"
+    "with every engine, instruction set level, precision and with one thread and all; options narrow\n"
+    "that down. Variants run in turn, round after round. `peak` is the share of what the processor's\n"
+    "multipliers do at that level and precision, measured in the same rounds; Winograd's algorithm\n"
+    "needs fewer multiplications than are counted, and may pass 100 %.\n";
+
+static const char epilogue[] = "Examples:\n"
+                               "  superpoint bench --quick\n"
+                               "  superpoint bench --engine cpu --level amx --precision bf16 --threads 1 --json\n"
+                               "  superpoint bench --resize 1280x960 --json\n";
+
+static int run(const cli *c, bench_options *o) {
+    char sample[4096];
+    const char *image = o->image;
+    if (!image) {
+        if (!sp_find_data("sample_data/bridge.jpg", "bridge.jpg", sample, sizeof sample)) {
+            fprintf(stderr, "%s: the sample picture is not beside the program; name one with --image\n", c->program);
+            return EXIT_FAILED;
+        }
+        image = sample;
+    }
+    o->seconds = o->quick ? QUICK_SECONDS : SECONDS;
+    sp_error err = {0};
+    json_t *machine = describe_machine(), *results = json_array();
+    const sp_status status = measure(o, image, results, &err);
+    json_t *doc = json_pack("{s:s, s:o, s:o}", "version", sp_version(), "machine", machine, "results", results);
+    if (status == SP_OK && doc && o->json) {
+        json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+        printf("\n");
+    } else if (status == SP_OK && doc)
+        print_text(doc);
+    json_decref(doc);
+    return status == SP_OK ? EXIT_OK : cli_fail(c, &err);
+}
+
+int sp_command_bench(int argc, char **argv) {
+    bench_options o = {0};
+    sp_setup_default(&o.setup);
+    sp_params_default(&o.params);
+    o.params.keypoint_threshold = 0; /* as many points as are asked for */
+    const cli c = {.program = "superpoint bench",
+                   .usage = "superpoint bench [OPTION...]",
+                   .about = about,
+                   .epilogue = epilogue,
+                   .options = own,
+                   .setup = &o.setup,
+                   .params = &o.params,
+                   .take = take,
+                   .context = &o};
+    const int code = cli_parse(&c, argc, argv);
+    return code == CLI_GO_ON ? run(&c, &o) : code;
+}
