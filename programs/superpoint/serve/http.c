@@ -474,6 +474,7 @@ static bool prepare_no_memory(server *s) {
 }
 
 sp_status http_start(server *s, sp_error *err) {
+    static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
     char *certificate = NULL, *key = NULL;
     sp_status status = SP_OK;
     if (s->config.tls_certificate) {
@@ -486,8 +487,10 @@ sp_status http_start(server *s, sp_error *err) {
     if (status == SP_OK) {
         /* Room for the headers, the parsed form of the longest of them, and a piece of the body. */
         size_t memory = (size_t)s->config.limits.max_header_bytes * 2 + 65536;
-        struct MHD_OptionItem tls[] = {
-            {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate}, {MHD_OPTION_HTTPS_MEM_KEY, 0, key}, {MHD_OPTION_END, 0, NULL}};
+        struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, certificate},
+                                       {MHD_OPTION_HTTPS_MEM_KEY, 0, key},
+                                       {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
+                                       {MHD_OPTION_END, 0, NULL}};
         struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
         unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET |
                          MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG |

@@ -229,6 +229,14 @@ static sp_status input_raw(job *j, sp_error *err) {
     return SP_OK;
 }
 
+/* The first byte that is not white space, or 0. */
+static uint8_t first_letter(const buffer *body) {
+    for (size_t i = 0; i < body->size; i++)
+        if (!strchr(" \t\r\n", body->data[i]) || !body->data[i])
+            return body->data[i];
+    return 0;
+}
+
 sp_status input_read(job *j, const config_limits *limits, sp_error *err) {
     sp_image_info info;
     if (j->kind != BODY_RAW && j->body.size == 0)
@@ -241,6 +249,10 @@ sp_status input_read(job *j, const config_limits *limits, sp_error *err) {
     case BODY_GUESS:
         if (sp_image_probe(j->body.data, j->body.size, &info, NULL) == SP_OK)
             return input_raw(j, err);
+        if (!memchr("{[\"", first_letter(&j->body), 3)) {
+            j->status = 415;
+            return fail(err, SP_ERR_ARGUMENT, "body: neither JSON nor a picture; Content-Type may say what it is");
+        }
         return input_json(j, limits, err);
     default:
         return input_json(j, limits, err);

@@ -71,7 +71,7 @@ typedef struct job {
     int fd; /* the client's socket, looked at to see whether it has left; open while PENDING */
 
     /* what came of it */
-    int status;
+    int status; /* HTTP's; one that is set before an error wins over that of the error */
     buffer answer;
     const char *content_type;
     void (*done)(void *context); /* called once, from any thread, when outcome leaves JOB_PENDING */

@@ -142,7 +142,7 @@ static void count_stages(pipeline *p, const job *j) {
 
 static void finish_with_error(pipeline *p, job *j, const sp_error *error) {
     if (!atomic_exchange(&j->failed, true) && atomic_load(&j->outcome) == JOB_PENDING) {
-        answer_error(j, sp_status_http(error->status), error->text);
+        answer_error(j, j->status ? j->status : sp_status_http(error->status), error->text);
         conclude(j, JOB_ANSWERED);
     }
     (void)p;

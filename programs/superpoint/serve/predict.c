@@ -9,12 +9,12 @@
 #include "input.h"
 #include "target.h"
 
-/* The media type before any ';', in lower case. */
+/* The media type before any parameter, in lower case. */
 static void media_type(const char *header, char *type, size_t size) {
     size_t length = 0;
     while (*header == ' ')
         header++;
-    for (; *header && *header != ';' && *header != ' ' && length + 1 < size; header++)
+    for (; *header && *header != ';' && *header != ',' && *header != ' ' && length + 1 < size; header++)
         type[length++] = (char)tolower((unsigned char)*header);
     type[length] = '\0';
 }
