@@ -168,12 +168,12 @@ class Queue(ServerTest):
 
 
 class StuckEngine(ServerTest):
-    options = (*SLOW, "--engine-timeout", "0.4", "--request-timeout", "20")
+    options = (*SLOW, "--engine-timeout", "1.5", "--request-timeout", "60")
 
     def test_health_says_so_and_comes_back(self):
         with self.server.connect(60) as sock:
-            sock.sendall(request_of(body_of(noise(512, 512), resize="512x512")))
-            self.assertTrue(wait_until(lambda: self.server.get("/health").status == 503, 5))
+            sock.sendall(request_of(body_of(noise(768, 768), resize="768x768")))
+            self.assertTrue(wait_until(lambda: self.server.get("/health").status == 503, 30))
             self.assertIn("has not come back", self.server.get("/health").json()["detail"])
             self.assertEqual(self.server.get("/readyz").status, 503)
             self.assertEqual(self.server.get("/livez").status, 200)
@@ -181,7 +181,7 @@ class StuckEngine(ServerTest):
             refused = self.server.predict(image=b64(blank()))
             self.assertError(refused, 503, "engine")
             self.assertTrue(refused.header("retry-after"))
-        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200, 60, 0.1))
+        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200, 100, 0.1))
         self.assertEqual(self.server.predict(image=b64(blank())).status, 200)
 
 
