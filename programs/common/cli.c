@@ -18,7 +18,14 @@ static void print_option(const char *name, const char *value, const char *help, 
     printf("%s%s%s%s\n", help, preset ? " (" : "", preset ? preset : "", preset ? ")" : "");
 }
 
-static void print_params(const sp_params *params) {
+static const cli_option *find(const cli_option *options, const char *name) {
+    for (const cli_option *o = options; o->name; o++)
+        if (strcmp(o->name, name) == 0)
+            return o;
+    return NULL;
+}
+
+static void print_params(const cli *c) {
     size_t count;
     const param_spec *specs = params_specs(&count);
     printf("\nDetection (defaults in brackets):\n");
@@ -27,7 +34,9 @@ static void print_params(const sp_params *params) {
         snprintf(name, sizeof name, "%s", specs[i].name);
         for (char *p = strchr(name, '_'); p; p = strchr(p, '_'))
             *p = '-';
-        params_text(params, &specs[i], preset, sizeof preset);
+        if (find(c->options, name)) /* the command has its own of that name */
+            continue;
+        params_text(c->params, &specs[i], preset, sizeof preset);
         print_option(name, specs[i].value, specs[i].help, *preset ? preset : NULL);
     }
 }
@@ -38,7 +47,7 @@ static void print_help(const cli *c) {
         print_option(o->name, o->value, o->help, NULL);
     print_option("help", NULL, "this text", NULL);
     if (c->params)
-        print_params(c->params);
+        print_params(c);
     if (c->setup) {
         printf("\nEngine:\n");
         for (const cli_option *o = sp_setup_options; o->name; o++)
@@ -46,13 +55,6 @@ static void print_help(const cli *c) {
     }
     if (c->epilogue)
         printf("\n%s", c->epilogue);
-}
-
-static const cli_option *find(const cli_option *options, const char *name) {
-    for (const cli_option *o = options; o->name; o++)
-        if (strcmp(o->name, name) == 0)
-            return o;
-    return NULL;
 }
 
 /* What kind of option `name` is, and whether it takes a value. */

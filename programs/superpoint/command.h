@@ -16,6 +16,7 @@ typedef int sp_command(int argc, char **argv);
 sp_command sp_command_bench;
 sp_command sp_command_detect;
 sp_command sp_command_eval;
+sp_command sp_command_extract;
 sp_command sp_command_info;
 sp_command sp_command_serve;
 sp_command sp_command_validate;
