@@ -146,7 +146,9 @@ static sp_status answer_npz(job *j, sp_error *err) {
 sp_status answer_features(job *j, sp_error *err) {
     buffer_clear(&j->answer);
     j->status = 200;
-    sp_status status = j->want_npz ? answer_npz(j, err) : answer_json(j, err);
+    sp_status status = j->kind == BODY_KSERVE ? answer_kserve(j, err)
+                       : j->want_npz          ? answer_npz(j, err)
+                                              : answer_json(j, err);
     if (status == SP_OK && (j->answer.failed || j->warnings.failed))
         status = fail(err, SP_ERR_MEMORY, "out of memory: the answer");
     return status;

@@ -10,7 +10,7 @@ void answer_error(job *j, int status, const char *text);
 /* The features of all pictures, in the form that was asked for. */
 sp_status answer_features(job *j, sp_error *err);
 
-/* The KServe form, in answer_kserve.c. */
+/* The KServe form, in kserve_answer.c. */
 sp_status answer_kserve(job *j, sp_error *err);
 
 #endif

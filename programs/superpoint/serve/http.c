@@ -381,8 +381,13 @@ static enum MHD_Result answer_job(request *r) {
     if (!j->answer.failed) {
         response =
             MHD_create_response_from_buffer_with_free_callback_cls(j->answer.size, j->answer.data, release_job, j);
-        if (response)
+        if (response) {
             r->job = NULL;
+            char length[24];
+            snprintf(length, sizeof length, "%zu", j->kserve.answer_header_bytes);
+            if (j->kserve.answer_header_bytes)
+                MHD_add_response_header(response, "Inference-Header-Content-Length", length);
+        }
     }
     return queue(r, j->status, j->content_type, response, j->answer.size);
 }

@@ -246,6 +246,8 @@ sp_status input_read(job *j, const config_limits *limits, sp_error *err) {
         return input_raw(j, err);
     case BODY_MULTIPART:
         return input_multipart(j, limits, err);
+    case BODY_KSERVE:
+        return input_kserve(j, limits, err);
     case BODY_GUESS:
         if (sp_image_probe(j->body.data, j->body.size, &info, NULL) == SP_OK)
             return input_raw(j, err);

@@ -142,6 +142,8 @@ enum MHD_Result predict_begin(request *r) {
         return http_error(r, 415, "%s", what);
     if (r->route->kind == BODY_KSERVE) {
         const char *header = http_header(r, "Inference-Header-Content-Length");
+        if (header && (strspn(header, "0123456789") != strlen(header) || strlen(header) > 10 || atol(header) == 0))
+            return http_error(r, 400, "Inference-Header-Content-Length: %.20s is not a length", header);
         j->kserve.header_bytes = header ? strtoul(header, NULL, 10) : 0;
     } else if (query_parameters(r, j, &error) != SP_OK) {
         return http_error(r, sp_status_http(error.status), "%s", error.text);

@@ -168,6 +168,33 @@ static enum MHD_Result metrics(request *r) {
     return http_answer(r, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
+static enum MHD_Result v2(request *r) {
+    buffer body = {0};
+    buffer_format(&body, "{\"name\": \"superpoint\", \"version\": \"%s\", \"extensions\": [\"binary_tensor_data\"]}\n",
+                  sp_version());
+    return http_answer(r, 200, "application/json", &body);
+}
+
+static enum MHD_Result v2_live(request *r) {
+    return answer_text(r, 200, "{\"live\": true}\n");
+}
+
+static enum MHD_Result v2_ready(request *r) {
+    char room[300];
+    bool ready = server_trouble(r->server, room, sizeof room) == NULL;
+    return answer_text(r, ready ? 200 : 503, ready ? "{\"ready\": true}\n" : "{\"ready\": false}\n");
+}
+
+static enum MHD_Result v2_model(request *r) {
+    return answer_text(r, 200,
+                       "{\"name\": \"superpoint\", \"versions\": [\"1\"], \"platform\": \"superpoint\", \"inputs\": "
+                       "[{\"name\": \"image\", \"datatype\": \"BYTES\", \"shape\": [-1]}], \"outputs\": "
+                       "[{\"name\": \"num_keypoints\", \"datatype\": \"INT32\", \"shape\": [-1]}, "
+                       "{\"name\": \"keypoints\", \"datatype\": \"FP32\", \"shape\": [-1, 2]}, "
+                       "{\"name\": \"scores\", \"datatype\": \"FP32\", \"shape\": [-1]}, "
+                       "{\"name\": \"descriptors\", \"datatype\": \"FP16\", \"shape\": [-1, 256]}]}\n");
+}
+
 #define GET "GET, HEAD, OPTIONS"
 
 static const route routes[] = {
@@ -179,6 +206,15 @@ static const route routes[] = {
     {"/info", GET, false, false, info, BODY_JSON},
     {"/v1/models", GET, false, false, models, BODY_JSON},
     {"/metrics", GET, false, false, metrics, BODY_JSON},
+    {"/v2", GET, false, true, v2, BODY_KSERVE},
+    {"/v2/health/live", GET, true, true, v2_live, BODY_KSERVE},
+    {"/v2/health/ready", GET, true, true, v2_ready, BODY_KSERVE},
+    {"/v2/models/superpoint", GET, false, false, v2_model, BODY_KSERVE},
+    {"/v2/models/superpoint/ready", GET, true, true, v2_ready, BODY_KSERVE},
+    {"/v2/models/superpoint/infer", "POST, OPTIONS", false, false, NULL, BODY_KSERVE},
+    {"/v2/models/superpoint/versions/1", GET, false, false, v2_model, BODY_KSERVE},
+    {"/v2/models/superpoint/versions/1/ready", GET, true, true, v2_ready, BODY_KSERVE},
+    {"/v2/models/superpoint/versions/1/infer", "POST, OPTIONS", false, false, NULL, BODY_KSERVE},
     {NULL, "OPTIONS", true, true, NULL, BODY_JSON}, /* any other */
 };
 enum { ROUTES = sizeof routes / sizeof routes[0] };
