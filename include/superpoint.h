@@ -160,6 +160,10 @@ typedef struct sp_rect {
 #define SP_MAX_FRAME_PIXELS (64u << 20)
 /* Most pixels that a picture may decode to unless sp_params.max_pixels says otherwise. */
 #define SP_DEFAULT_MAX_PIXELS (64u << 20)
+/* Longest side of a picture, of any kind: that of JPEG and GIF. */
+#define SP_MAX_IMAGE_SIDE 65535
+/* Most scans of a JPEG. Encoders write about ten; each further one costs a pass over the picture for a few bytes. */
+#define SP_MAX_JPEG_SCANS 100
 
 /*
  * Everything that a user may ask for. Fill it with sp_params_default() and change what differs;
@@ -220,7 +224,8 @@ SP_API void sp_image_free(sp_image *image);
 
 /*
  * Resample to width x height, byte for byte as Pillow's Image.resize((w, h), BILINEAR): a triangle
- * filter widened by the scale when shrinking, two passes with 8-bit results between them.
+ * filter widened by the scale when shrinking, two passes with 8-bit results between them, in the
+ * order that Pillow takes from 13.0 on.
  * `out` must be empty; the caller frees it.
  */
 SP_API sp_status sp_image_resize(const sp_image *image, uint32_t width, uint32_t height, sp_image *out, sp_error *err);

@@ -10,12 +10,6 @@
 
 #include "superpoint.h"
 
-/* Longest side of a picture, of any format: that of JPEG and GIF. It bounds filters and rows. */
-#define SP_IMAGE_MAX_SIDE 65535
-
-/* Most scans of a JPEG. Encoders write about ten; each further one costs a pass over all blocks for a few bytes. */
-#define SP_JPEG_MAX_SCANS 100
-
 /* Bytes that libjpeg may hold for a JPEG of so many pixels: four components of 16-bit coefficients, with room for
  * padding to whole blocks, and tables. */
 #define SP_JPEG_MEMORY(pixels) (16 * (uint64_t)(pixels) + (32u << 20))

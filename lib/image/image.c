@@ -24,9 +24,9 @@ static sp_status check_size(const sp_codec *codec, const sp_image_info *info, ui
     if (info->width == 0 || info->height == 0)
         return sp_fail(err, SP_ERR_IMAGE_DATA, "%s picture of %u x %u: it has no pixels", codec->title, info->width,
                        info->height);
-    if (info->width > SP_IMAGE_MAX_SIDE || info->height > SP_IMAGE_MAX_SIDE)
+    if (info->width > SP_MAX_IMAGE_SIDE || info->height > SP_MAX_IMAGE_SIDE)
         return sp_fail(err, SP_ERR_IMAGE_TOO_LARGE, "%s picture of %u x %u: no side may exceed %d pixels", codec->title,
-                       info->width, info->height, SP_IMAGE_MAX_SIDE);
+                       info->width, info->height, SP_MAX_IMAGE_SIDE);
     if ((uint64_t)info->width * info->height > max_pixels)
         return sp_fail(err, SP_ERR_IMAGE_TOO_LARGE, "%s picture of %u x %u: more than the %llu pixels allowed",
                        codec->title, info->width, info->height, (unsigned long long)max_pixels);

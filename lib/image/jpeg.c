@@ -27,7 +27,7 @@ void sp_jpeg_stop(sp_jpeg *jpeg, int why) {
 
 static void on_progress(j_common_ptr cinfo) {
     sp_jpeg *jpeg = (sp_jpeg *)cinfo->client_data;
-    if (jpeg->cinfo.input_scan_number > SP_JPEG_MAX_SCANS)
+    if (jpeg->cinfo.input_scan_number > SP_MAX_JPEG_SCANS)
         sp_jpeg_stop(jpeg, SP_JPEG_SCANS);
 }
 
@@ -113,7 +113,7 @@ static sp_status explain(sp_jpeg *jpeg, sp_error *err) {
     case SP_JPEG_CUT:
         return sp_fail_cut(err, "JPEG");
     case SP_JPEG_SCANS:
-        return sp_fail(err, SP_ERR_LIMIT, "JPEG picture has more than %d scans", SP_JPEG_MAX_SCANS);
+        return sp_fail(err, SP_ERR_LIMIT, "JPEG picture has more than %d scans", SP_MAX_JPEG_SCANS);
     case SP_JPEG_MEMORY_OUT:
         return sp_fail(err, SP_ERR_MEMORY, "out of memory while decoding a JPEG picture");
     case SP_JPEG_BROKEN:

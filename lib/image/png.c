@@ -207,7 +207,7 @@ static sp_status decode_rows(png *p, sp_row_sink *sink, sp_error *err) {
 static sp_status start(png *p, sp_bytes file, sp_error *err) {
     int code = spng_set_chunk_limits(p->ctx, SP_PNG_MAX_CHUNK, SP_PNG_MAX_CHUNKS);
     if (code == 0)
-        code = spng_set_image_limits(p->ctx, SP_IMAGE_MAX_SIDE, SP_IMAGE_MAX_SIDE);
+        code = spng_set_image_limits(p->ctx, SP_MAX_IMAGE_SIDE, SP_MAX_IMAGE_SIDE);
     if (code == 0)
         code = spng_set_png_buffer(p->ctx, file.data, file.size);
     if (code == 0)

@@ -196,9 +196,9 @@ sp_status sp_image_check(const sp_image *image, const char *what, sp_error *err)
     if (!image || !image->pixels || image->width == 0 || image->height == 0 ||
         (image->channels != 1 && image->channels != 3) || image->stride < (size_t)image->width * image->channels)
         return sp_fail(err, SP_ERR_ARGUMENT, "%s: not a picture of 1 or 3 channels", what);
-    if (image->width > SP_IMAGE_MAX_SIDE || image->height > SP_IMAGE_MAX_SIDE)
+    if (image->width > SP_MAX_IMAGE_SIDE || image->height > SP_MAX_IMAGE_SIDE)
         return sp_fail(err, SP_ERR_IMAGE_TOO_LARGE, "%s: picture of %u x %u: no side may exceed %d pixels", what,
-                       image->width, image->height, SP_IMAGE_MAX_SIDE);
+                       image->width, image->height, SP_MAX_IMAGE_SIDE);
     return SP_OK;
 }
 
@@ -209,9 +209,9 @@ sp_status sp_image_resize(const sp_image *image, uint32_t width, uint32_t height
     sp_status status = sp_image_check(image, "sp_image_resize", err);
     if (status != SP_OK)
         return status;
-    if (width == 0 || height == 0 || width > SP_IMAGE_MAX_SIDE || height > SP_IMAGE_MAX_SIDE)
+    if (width == 0 || height == 0 || width > SP_MAX_IMAGE_SIDE || height > SP_MAX_IMAGE_SIDE)
         return sp_fail(err, SP_ERR_ARGUMENT, "sp_image_resize: cannot resize to %u x %u: sides are 1 to %d", width,
-                       height, SP_IMAGE_MAX_SIDE);
+                       height, SP_MAX_IMAGE_SIDE);
     status = sp_image_alloc(width, height, image->channels, out, err);
     if (status != SP_OK)
         return status;

@@ -8,9 +8,7 @@ native, max:N, turned by EXIF) by the library and by Pillow's calls. Then sizes 
 """
 from __future__ import annotations
 
-import ctypes
 import io
-import os
 import sys
 import warnings
 
@@ -18,99 +16,9 @@ import numpy as np
 from PIL import Image, ImageOps
 
 import image_files
+from libsuperpoint import Library
 
 warnings.simplefilter("ignore")
-
-U8P = ctypes.POINTER(ctypes.c_uint8)
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("text", ctypes.c_char * 508)]
-
-
-class Rect(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int32) for n in ("x", "y", "width", "height")]
-
-
-class Params(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t), ("max_keypoints", ctypes.c_int32), ("keypoint_threshold", ctypes.c_float),
-        ("nms_radius", ctypes.c_int32), ("nms", ctypes.c_int), ("border", ctypes.c_int32), ("channel", ctypes.c_int),
-        ("resize", ctypes.c_int), ("width", ctypes.c_uint32), ("height", ctypes.c_uint32), ("exif", ctypes.c_int),
-        ("coordinates", ctypes.c_int), ("descriptors", ctypes.c_bool), ("descriptor_dtype", ctypes.c_int),
-        ("roi", Rect), ("max_pixels", ctypes.c_uint64),
-    ]
-
-
-class CImage(ctypes.Structure):
-    _fields_ = [("width", ctypes.c_uint32), ("height", ctypes.c_uint32), ("channels", ctypes.c_uint32),
-                ("stride", ctypes.c_size_t), ("pixels", U8P)]
-
-
-class Info(ctypes.Structure):
-    _fields_ = [("format", ctypes.c_char * 8), ("width", ctypes.c_uint32), ("height", ctypes.c_uint32),
-                ("orientation", ctypes.c_int), ("multiple", ctypes.c_bool)]
-
-
-class Frame(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint32) for n in ("width", "height", "content_width", "content_height", "original_width",
-                                               "original_height")]
-    _fields_ += [("scale_x", ctypes.c_double), ("scale_y", ctypes.c_double), ("stride", ctypes.c_size_t),
-                 ("pixels", U8P), ("mask", U8P)]
-
-
-class Library:
-    def __init__(self, path: str):
-        self.lib = ctypes.CDLL(path)
-        self.error = Error()
-
-    def check(self, status: int) -> None:
-        if status:
-            raise ValueError(f"{status}: {self.error.text.decode()}")
-
-    def params(self, **changes) -> Params:
-        p = Params()
-        self.lib.sp_params_default(ctypes.byref(p))
-        assert p.struct_size == ctypes.sizeof(Params), "header and script disagree"
-        for name, value in changes.items():
-            setattr(p, name, value)
-        return p
-
-    @staticmethod
-    def pixels(image: CImage) -> np.ndarray:
-        flat = np.ctypeslib.as_array(image.pixels, (image.height, image.stride))
-        out = flat[:, : image.width * image.channels].reshape(image.height, image.width, image.channels).copy()
-        return out
-
-    def decode(self, data: bytes, **changes) -> tuple[np.ndarray, Info]:
-        image, info, p = CImage(), Info(), self.params(**changes)
-        self.check(self.lib.sp_image_decode(data, ctypes.c_size_t(len(data)), ctypes.byref(p), ctypes.byref(image),
-                                            ctypes.byref(info), ctypes.byref(self.error)))
-        out = self.pixels(image)
-        self.lib.sp_image_free(ctypes.byref(image))
-        return out, info
-
-    @staticmethod
-    def borrow(array: np.ndarray) -> CImage:
-        height, width, channels = array.shape
-        return CImage(width, height, channels, width * channels, array.ctypes.data_as(U8P))
-
-    def resize(self, array: np.ndarray, width: int, height: int) -> np.ndarray:
-        array = np.ascontiguousarray(array)
-        image, out = self.borrow(array), CImage()
-        self.check(self.lib.sp_image_resize(ctypes.byref(image), ctypes.c_uint32(width), ctypes.c_uint32(height),
-                                            ctypes.byref(out), ctypes.byref(self.error)))
-        pixels = self.pixels(out)
-        self.lib.sp_image_free(ctypes.byref(out))
-        return pixels
-
-    def frame(self, data: bytes, **changes) -> tuple[np.ndarray, Frame]:
-        frame, p = Frame(), self.params(**changes)
-        self.check(self.lib.sp_frame_decode(data, ctypes.c_size_t(len(data)), ctypes.byref(p), ctypes.byref(frame),
-                                            None, ctypes.byref(self.error)))
-        flat = np.ctypeslib.as_array(frame.pixels, (frame.height, frame.stride))[:, : frame.width].copy()
-        self.lib.sp_frame_free(ctypes.byref(frame))
-        return flat, frame
 
 
 def pad(plane: np.ndarray) -> np.ndarray:
@@ -163,16 +71,16 @@ def compare_file(library: Library, item, tally: Tally) -> None:
         tally.compare(f"{item.name} exif", library.decode(item.data, exif=1)[0], np.asarray(upright))
         for channel in (0, 1):
             tag = f"{item.name} channel {channel}"
-            tally.compare(f"{tag} fixed", library.frame(item.data, channel=channel)[0],
+            tally.compare(f"{tag} fixed", library.frame(item.data, channel=channel),
                           expected_frame(stored, channel, (640, 480)))
-            tally.compare(f"{tag} native", library.frame(item.data, channel=channel, resize=1)[0],
+            tally.compare(f"{tag} native", library.frame(item.data, channel=channel, resize=1),
                           expected_frame(stored, channel, None))
-            tally.compare(f"{tag} max:50", library.frame(item.data, channel=channel, resize=2, width=50)[0],
+            tally.compare(f"{tag} max:50", library.frame(item.data, channel=channel, resize=2, width=50),
                           expected_frame(stored, channel, max_size(*stored.size, 50)))
             tally.compare(f"{tag} upright 16x24",
-                          library.frame(item.data, channel=channel, exif=1, width=16, height=24)[0],
+                          library.frame(item.data, channel=channel, exif=1, width=16, height=24),
                           expected_frame(upright, channel, (16, 24)))
-    except ValueError as e:
+    except RuntimeError as e:
         tally.wrong.append(f"{item.name}: {e}")
 
 
@@ -192,9 +100,7 @@ def compare_sizes(library: Library, tally: Tally) -> None:
 
 
 def main() -> int:
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(root, "build", "lib", "libsuperpoint.so")
-    library, tally, files = Library(path), Tally(), 0
+    library, tally, files = Library(sys.argv[1] if len(sys.argv) > 1 else None), Tally(), 0
     for item in image_files.all_files():
         compare_file(library, item, tally)
         files += 1

@@ -33,6 +33,18 @@ class Frame(c.Structure):
         ("mask", c.c_void_p)]
 
 
+class Image(c.Structure):
+    _fields_ = [
+        ("width", c.c_uint32), ("height", c.c_uint32), ("channels", c.c_uint32), ("stride", c.c_size_t),
+        ("pixels", c.c_void_p)]
+
+
+class ImageInfo(c.Structure):
+    _fields_ = [
+        ("format", c.c_char * 8), ("width", c.c_uint32), ("height", c.c_uint32), ("orientation", c.c_int),
+        ("multiple", c.c_bool)]
+
+
 class EngineOptions(c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t), ("engine", c.c_char_p), ("precision", c.c_int), ("level", c.c_char_p),
@@ -83,6 +95,37 @@ class Library:
         for name, value in changes.items():
             setattr(p, name, value)
         return p
+
+    def decode(self, data, **changes):
+        """A picture file: uint8 [h,w,3] and its ImageInfo."""
+        err, image, info, p = Error(), Image(), ImageInfo(), self.params(**changes)
+        self.check(self.lib.sp_image_decode(data, c.c_size_t(len(data)), c.byref(p), c.byref(image), c.byref(info),
+                                            c.byref(err)), err)
+        return self._take(image), info
+
+    def resize(self, array, width, height):
+        """A contiguous uint8 [h,w,channels] to [height,width,channels]."""
+        err, out = Error(), Image()
+        h, w, channels = array.shape
+        image = Image(w, h, channels, w * channels, array.ctypes.data)
+        self.check(self.lib.sp_image_resize(c.byref(image), c.c_uint32(width), c.c_uint32(height), c.byref(out),
+                                            c.byref(err)), err)
+        return self._take(out)
+
+    def frame(self, data, **changes):
+        """The frame of a picture file: uint8 [h,w]."""
+        err, frame, p = Error(), Frame(), self.params(**changes)
+        self.check(self.lib.sp_frame_decode(data, c.c_size_t(len(data)), c.byref(p), c.byref(frame), None,
+                                            c.byref(err)), err)
+        out = _copy(frame.pixels, np.uint8, (frame.height, frame.stride))[:, : frame.width]
+        self.lib.sp_frame_free(c.byref(frame))
+        return out
+
+    def _take(self, image):
+        rows = _copy(image.pixels, np.uint8, (image.height, image.stride))[:, : image.width * image.channels]
+        out = rows.reshape(image.height, image.width, image.channels)
+        self.lib.sp_image_free(c.byref(image))
+        return out
 
     def engine(self, weights, **options):
         return Engine(self, weights, **options)
