@@ -18,6 +18,7 @@ sp_command sp_command_detect;
 sp_command sp_command_eval;
 sp_command sp_command_extract;
 sp_command sp_command_info;
+sp_command sp_command_match;
 sp_command sp_command_serve;
 sp_command sp_command_validate;
 

@@ -13,6 +13,7 @@ static const struct {
     {"serve", sp_command_serve, "serve keypoints over HTTP"},
     {"validate", sp_command_validate, "hold an engine's accuracy against the fp32 reference"},
     {"extract", sp_command_extract, "keypoints of whole folders into HDF5, NPZ, COLMAP, JSON lines or CSV"},
+    {"match", sp_command_match, "the same points in two pictures, or in many pairs for hloc and COLMAP"},
     {"eval", sp_command_eval, "measure detection and matching on sets of picture pairs"},
     {"bench", sp_command_bench, "measure every stage, level and precision on this machine"},
     {"info", sp_command_info, "say what weights, engines and machine are at hand"},

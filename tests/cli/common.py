@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import zipfile
 
-PROGRAM = os.environ.get("SUPERPOINT", "build/bin/superpoint")
+PROGRAM = os.path.abspath(os.environ.get("SUPERPOINT", "build/bin/superpoint"))
 
 
 def write_picture(path, seed, width=200, height=152):
