@@ -74,8 +74,8 @@ static json_t *find_native(const char *package, const char *profile, bool *runni
     return found;
 }
 
-static int show(tm_docker *docker, const char *package, const char *profile, const char *usual,
-                const tm_log_request *q, tm_error *e) {
+static int show(tm_docker *docker, const char *package, const char *profile, const char *usual, const tm_log_request *q,
+                tm_error *e) {
     bool container_runs = false, native_runs;
     char *id = docker ? find_container(docker, package, profile, &container_runs) : NULL;
     json_t *native = find_native(package, profile, &native_runs);

@@ -93,7 +93,7 @@ static int read_profiles(tm_manifest *m, const char *origin, tm_error *e) {
     if (n > TM_MAX_PROFILES)
         return bad(e, origin, "it has more serve profiles than are handled", NULL);
     m->profiles = tm_alloc((n + 1) * sizeof *m->profiles);
-    int rc = tm_check_serve(tm_json_object(m->container, "serve"), "container.serve", false, e);
+    int rc = tm_check_serve(tm_json_object(m->container, "serve"), "container.serve", false, NULL, e);
     json_array_foreach(list, i, p) {
         const char *name = tm_json_str(p, "name");
         if (!rc && (!name || !is_token(name, "._-", 64)))
@@ -103,7 +103,7 @@ static int read_profiles(tm_manifest *m, const char *origin, tm_error *e) {
                 rc = bad(e, origin, "two serve profiles have the same name", name);
         if (!rc) {
             char *where = tm_fmt("serve profile %s", name);
-            rc = tm_check_serve(p, where, true, e);
+            rc = tm_check_serve(p, where, true, NULL, e);
             free(where);
         }
         if (rc)

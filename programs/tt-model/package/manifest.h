@@ -67,7 +67,8 @@ int tm_hardware_chips(const char *hardware);
 /* "(2, 4)", "P150x4", "T3K" … into rows and columns. */
 bool tm_mesh_shape(const char *mesh, int *rows, int *cols);
 
-/* Checks of a serve block, shared with the authored form: keys, types, ranges. */
-int tm_check_serve(const json_t *serve, const char *where, bool named, tm_error *e);
+/* Checks of a serve block, shared with the authored form: keys, types, ranges. `named`: it is a profile, with
+ * name and description. The key that is wrong is put into `bad_key` (may be NULL). */
+int tm_check_serve(const json_t *serve, const char *where, bool named, tm_buf *bad_key, tm_error *e);
 
 #endif

@@ -28,6 +28,12 @@ static const field serve_fields[] = {
     {"env", JSON_OBJECT, 0, 0},
 };
 
+/* The key that is wrong, for the caller that knows the line it stands on. */
+static void note(tm_buf *key, const char *name) {
+    if (key)
+        tm_buf_puts(key, name);
+}
+
 static int wrong(tm_error *e, const char *where, const char *key, const char *what) {
     return tm_fail(e, TM_ERROR, "%s: `%s` %s", where, key, what);
 }
@@ -82,34 +88,51 @@ static const field *find_field(const char *key) {
     return NULL;
 }
 
-int tm_check_serve(const json_t *serve, const char *where, bool named, tm_error *e) {
+int tm_check_serve(const json_t *serve, const char *where, bool named, tm_buf *bad_key, tm_error *e) {
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)serve, key, v) {
         if (named && (!strcmp(key, "name") || !strcmp(key, "description")))
             continue;
         const field *f = find_field(key);
+        int rc = TM_OK;
         if (!f)
-            return wrong(e, where, key, "is not known");
-        if (json_is_null(v))
-            continue;
-        if (json_typeof(v) != f->type)
-            return wrong(e, where, key, "is of the wrong type");
-        if (f->type == JSON_INTEGER && (json_integer_value(v) < f->min || json_integer_value(v) > f->max))
-            return tm_fail(e, TM_ERROR, "%s: `%s` is not within %lld and %lld", where, key, (long long)f->min,
-                           (long long)f->max);
+            rc = wrong(e, where, key, "is not known");
+        else if (!json_is_null(v) && json_typeof(v) != f->type)
+            rc = wrong(e, where, key, "is of the wrong type");
+        else if (f->type == JSON_INTEGER && json_is_integer(v) &&
+                 (json_integer_value(v) < f->min || json_integer_value(v) > f->max))
+            rc = tm_fail(e, TM_ERROR, "%s: `%s` is not within %lld and %lld", where, key, (long long)f->min,
+                         (long long)f->max);
+        if (rc) {
+            note(bad_key, key);
+            return rc;
+        }
     }
     const char *hardware = tm_json_str(serve, "hardware"), *mesh = tm_json_str(serve, "mesh_device");
     int rows, cols;
+    const char *at = "hardware";
+    int rc = TM_OK;
     if (hardware && *hardware && !tm_hardware_chips(hardware))
-        return tm_fail(e, TM_ERROR, "%s: `hardware` %.64s is not a board (p150, p300x2 …)", where, hardware);
-    if (mesh && *mesh && !tm_mesh_shape(mesh, &rows, &cols))
-        return tm_fail(e, TM_ERROR, "%s: `mesh_device` %.64s is neither (rows, columns) nor a known name", where, mesh);
-    int rc = check_args(json_object_get(serve, "args"), where, e);
-    if (!rc)
+        rc = tm_fail(e, TM_ERROR, "%s: `hardware` %.64s is not a board (p150, p300x2 …)", where, hardware);
+    if (!rc && mesh && *mesh && !tm_mesh_shape(mesh, &rows, &cols)) {
+        rc = tm_fail(e, TM_ERROR, "%s: `mesh_device` %.64s is neither (rows, columns) nor a known name", where, mesh);
+        at = "mesh_device";
+    }
+    if (!rc) {
+        rc = check_args(json_object_get(serve, "args"), where, e);
+        at = "args";
+    }
+    if (!rc) {
         rc = check_env(json_object_get(serve, "env"), where, e);
-    if (!rc)
+        at = "env";
+    }
+    if (!rc) {
         rc = check_capabilities(json_object_get(serve, "capabilities"), where, e);
+        at = "capabilities";
+    }
+    if (rc)
+        note(bad_key, at);
     return rc;
 }
 
