@@ -99,7 +99,7 @@ class Hub:
     def create(self, repo_id, **how):
         return self.repos.setdefault(repo_id, Repo(**how))
 
-    def commit(self, repo_id, files, branch="main", message="test", replace=False, names=None, **how):
+    def commit(self, repo_id, files, branch="main", message="test", replace=False, names=None, sha=None, **how):
         """Add files to a branch; returns the new commit. `names` announces other names than are kept."""
         with self.lock:
             repo = self.create(repo_id, **how)
@@ -111,7 +111,7 @@ class Hub:
                 else:
                     tree[path] = data
             text = parent + branch + "".join(p + git_sha1(d) for p, d in sorted(tree.items()))
-            sha = hashlib.sha1(text.encode()).hexdigest()
+            sha = sha or hashlib.sha1(text.encode()).hexdigest()
             repo.commits[sha], repo.refs[branch], repo.messages[sha] = tree, sha, message
             if names:
                 repo.raw_names[sha] = names

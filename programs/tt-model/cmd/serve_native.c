@@ -50,6 +50,13 @@ static void make_command(const tm_serve *s, const char *program, const char *wei
     tm_list_addf(argv, "%d", port);
     tm_list_add(argv, "--weights");
     tm_list_add(argv, weights);
+    tm_list_add(argv, "--model-name");
+    tm_list_add(argv, s->manifest.weights[0].repo);
+    const char *engine = tm_json_str(json_object_get(s->profile.serve, "env"), "SUPERPOINT_ENGINE");
+    if (engine && !tm_list_has(&s->args->passed, "--engine")) {
+        tm_list_add(argv, "--engine");
+        tm_list_add(argv, engine);
+    }
     for (size_t i = 0; i < s->args->passed.count; i++)
         tm_list_add(argv, s->args->passed.items[i]);
 }

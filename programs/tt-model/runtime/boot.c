@@ -40,7 +40,7 @@ static const struct {
      "`tt-model ps` and `docker ps` show who; stop it. If nobody does, reset the card or restart the machine.",
      TM_NO_DEVICES},
     {"[Aa]ddress already in use", "its port is taken", "Leave --port out, or give one that is free.", TM_TOOL_FAILED},
-    {"unrecognized arguments|error: argument|unknown option|has no option", "the server rejected a flag",
+    {"unrecognized arguments|error: argument|unknown option|is not an option", "the server rejected a flag",
      "Look at the words behind the package's name.", TM_USAGE},
 };
 
