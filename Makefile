@@ -4,7 +4,7 @@ PORT  ?= 20000
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean
+.PHONY: bench help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,16 @@ parity: build $(BUILD)/venv-parity/.ready ## compare with transformers, PyTorch,
 	@$(BUILD)/venv-parity/bin/python tests/parity/image_parity.py $(BUILD)/lib/libsuperpoint.so
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py --engines reference --pictures 0
+
+# The frameworks that the benchmark is run against.
+$(BUILD)/venv-bench/.ready: bench/requirements.txt
+	@scripts/install-packages parity
+	@python3 -m venv $(BUILD)/venv-bench
+	@$(BUILD)/venv-bench/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+bench: build $(BUILD)/venv-bench/.ready ## measure every stage, and the forward pass beside PyTorch, ONNX Runtime and OpenVINO
+	@bench/run $(BUILD)
 
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
