@@ -27,17 +27,17 @@ test: test-release test-asan ## every test, in a release build and under address
 test-release: test-deps
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
-	@cd $(BUILD) && ctest --output-on-failure
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
 test-asan: test-deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=ON -DSP_SANITIZE=address,undefined >/dev/null
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	@cd $(BUILD)-asan && ctest --output-on-failure
+	@cd $(BUILD)-asan && ctest --output-on-failure -j $(JOBS)
 
 test-tsan: test-deps ## the tests under ThreadSanitizer
 	@cmake -S . -B $(BUILD)-tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=ON -DSP_SANITIZE=thread >/dev/null
 	@cmake --build $(BUILD)-tsan -j $(JOBS)
-	@cd $(BUILD)-tsan && ctest --output-on-failure
+	@cd $(BUILD)-tsan && ctest --output-on-failure -j $(JOBS)
 
 # A virtual environment with the outside oracles, from pinned versions.
 $(BUILD)/venv-parity/.ready: tests/parity/requirements.txt
