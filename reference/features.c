@@ -4,12 +4,20 @@
 
 #include "reference.h"
 
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
 /* The largest value in the window around (x, y), which is cut at the map's edges. */
 static float window_maximum(const float *map, int width, int height, int x, int y, int radius) {
     float most = -INFINITY;
-    for (int v = y - radius; v <= y + radius; v++)
-        for (int u = x - radius; u <= x + radius; u++)
-            if (u >= 0 && v >= 0 && u < width && v < height && map[v * width + u] > most)
+    for (int v = larger(y - radius, 0); v <= smaller(y + radius, height - 1); v++)
+        for (int u = larger(x - radius, 0); u <= smaller(x + radius, width - 1); u++)
+            if (map[v * width + u] > most)
                 most = map[v * width + u];
     return most;
 }
