@@ -55,6 +55,14 @@ uint32_t sp_cpu_count(void) {
 
 #include <cpuid.h>
 
+/* CPUID leaf 1: bit of ECX. clang 14's __builtin_cpu_supports does not know it. */
+enum { ECX_F16C = 1 << 29 };
+
+static bool f16c_present(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & ECX_F16C) != 0;
+}
+
 /* CPUID leaf 7, sub-leaf 0: bits of EDX (Intel SDM vol. 2A, table 3-8). */
 enum { EDX_AMX_BF16 = 1 << 22, EDX_AMX_TILE = 1 << 24, EDX_AMX_INT8 = 1 << 25 };
 
@@ -71,7 +79,7 @@ static bool amx_usable(void) {
 
 bool sp_cpu_has(sp_cpu_level level) {
     __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c_present();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                   __builtin_cpu_supports("avx512cd");
