@@ -46,11 +46,11 @@ int tm_installed_find(const char *repo_id, json_t **out, tm_error *e) {
     if (rc)
         return rc;
     const char *key = find_key(all, repo_id);
-    json_t *record = key ? json_object_get(all, key) : NULL;
-    if (json_is_object(record)) {
-        *out = json_incref(record);
-        if (!tm_json_str(record, "repo_id"))
-            json_object_set_new(record, "repo_id", json_string(key));
+    if (key) {
+        json_t *record = json_object_get(all, key); /* one that is no object can still be removed */
+        *out = json_is_object(record) ? json_incref(record) : json_object();
+        if (!tm_json_str(*out, "repo_id"))
+            json_object_set_new(*out, "repo_id", json_string(key));
     }
     json_decref(all);
     return TM_OK;
