@@ -134,17 +134,26 @@ const sp_engine_info *sp_engine_get_info(const sp_engine *engine) {
     return &engine->info;
 }
 
+static sp_status check_and_shape(const sp_frame *frame, sp_maps *maps, sp_error *err) {
+    sp_status status = sp_frame_check(frame, err);
+    return status == SP_OK ? sp_maps_shape(maps, frame->width, frame->height, err) : status;
+}
+
+static sp_status run_one(sp_engine *engine, const sp_frame *frame, sp_maps *maps, sp_error *err) {
+    sp_status status = check_and_shape(frame, maps, err);
+    double start = sp_now_ms();
+    if (status == SP_OK)
+        status = engine->kind->run(engine->state, frame, maps, err);
+    maps->forward_ms = sp_now_ms() - start;
+    return status;
+}
+
 sp_status sp_engine_run(sp_engine *engine, const sp_frame *const *frames, size_t n, sp_maps *maps, sp_error *err) {
-    for (size_t i = 0; i < n; i++) {
-        sp_status status = sp_frame_check(frames[i], err);
-        if (status == SP_OK)
-            status = sp_maps_shape(&maps[i], frames[i]->width, frames[i]->height, err);
-        double start = sp_now_ms();
-        if (status == SP_OK)
-            status = engine->kind->run(engine->state, frames[i], &maps[i], err);
-        maps[i].forward_ms = sp_now_ms() - start;
-        if (status != SP_OK)
-            return status;
-    }
-    return sp_succeed(err);
+    const bool overlap = engine->kind->run_many && n > 1;
+    sp_status status = SP_OK;
+    for (size_t i = 0; i < n && status == SP_OK; i++)
+        status = overlap ? check_and_shape(frames[i], &maps[i], err) : run_one(engine, frames[i], &maps[i], err);
+    if (overlap && status == SP_OK)
+        status = engine->kind->run_many(engine->state, frames, n, maps, err);
+    return status == SP_OK ? sp_succeed(err) : status;
 }

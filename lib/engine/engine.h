@@ -28,6 +28,10 @@ typedef struct sp_engine_kind {
     sp_status (*run)(void *state, const sp_frame *frame, sp_maps *maps, sp_error *err);
 
     void (*destroy)(void *state);
+
+    /* May be NULL. The same for n frames in turn, for an engine that can take one in while it runs another; sets
+     * forward_ms of each. */
+    sp_status (*run_many)(void *state, const sp_frame *const *frames, size_t n, sp_maps *maps, sp_error *err);
 } sp_engine_kind;
 
 extern const sp_engine_kind sp_engine_cpu;

@@ -158,7 +158,7 @@ static void one_after_another(void **state) {
     sp_engine *engine = open_engine("blackhole", "2x1", false, 4, 24, 16);
     sp_frame a = make_frame(24, 16, 1), b = make_frame(24, 16, 2), other = make_frame(16, 32, 3);
     memset(b.pixels, 255, 24 * 16 / 2);
-    const sp_frame *order[] = {&a, &b, &a, &other, &a};
+    const sp_frame *order[] = {&a, &b, &a, &other, &a}; /* in one call: uploads overlap where sizes agree */
     sp_maps maps[5] = {{0}};
     sp_error err;
     assert_ok(sp_engine_run(engine, order, 5, maps, &err), &err);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "device.h"
 #include "engine/engine.h"
@@ -19,6 +20,7 @@
 enum { PHASES = 3 };
 
 typedef struct state {
+    char description[192]; /* of the device */
     bh_transport *transport;
     bh_device *device;
     bool suppress;
@@ -97,7 +99,10 @@ static sp_status create(const sp_model *model, const sp_engine_options *options,
         return status;
     }
     snprintf(s->level, sizeof s->level, "firmware %u, %s", TILE_VERSION, s->transport->chip.versions);
-    info->device = s->transport->chip.name;
+    const bh_chip *chip = &s->transport->chip;
+    snprintf(s->description, sizeof s->description, "%s: %u of %zu tiles, %u MHz", chip->name,
+             sp_bh_device_plan(s->device)->tiles, chip->tiles, chip->clock_mhz);
+    info->device = s->description;
     info->level = s->level;
     info->precision = SP_PRECISION_FP16;
     info->threads = sp_bh_device_plan(s->device)->tiles;
@@ -110,26 +115,55 @@ static sp_status create(const sp_model *model, const sp_engine_options *options,
     return SP_OK;
 }
 
-static sp_status run(void *opaque, const sp_frame *frame, sp_maps *maps, sp_error *err) {
-    state *s = opaque;
-    sp_status status = sp_bh_device_prepare(s->device, frame->width, frame->height, err);
-    if (status == SP_OK)
-        status = sp_bh_device_upload(s->device, frame->pixels, frame->stride, err);
-    if (status == SP_OK)
-        status = sp_bh_device_start(s->device, err);
-    if (status == SP_OK)
-        status = sp_bh_device_finish(s->device, err);
-    if (status != SP_OK) {
-        sp_bh_device_stop(s->device);
-        return status;
-    }
+static void collect(state *s, sp_maps *maps) {
     float *suppressed = s->suppress ? sp_maps_room_for_suppressed(maps) : NULL;
     sp_bh_device_collect(s->device, maps->scores, suppressed, maps->descriptors);
     if (suppressed) {
         maps->suppressed = suppressed;
         maps->nms_radius = (int32_t)SUPPRESS_RADIUS;
     }
-    return SP_OK;
 }
 
-const sp_engine_kind sp_engine_blackhole = {"blackhole", probe, create, run, destroy};
+static sp_status upload(state *s, const sp_frame *frame, sp_error *err) {
+    return sp_bh_device_upload(s->device, frame->pixels, frame->stride, err);
+}
+
+/* Run `frame`, which has been uploaded or not; meanwhile upload `next`, which has the same size, or is NULL. */
+static sp_status run_frame(state *s, const sp_frame *frame, bool uploaded, const sp_frame *next, sp_maps *maps,
+                           sp_error *err) {
+    sp_status status = sp_bh_device_prepare(s->device, frame->width, frame->height, err);
+    if (status == SP_OK && !uploaded)
+        status = upload(s, frame, err);
+    if (status == SP_OK)
+        status = sp_bh_device_start(s->device, err);
+    if (status == SP_OK && next)
+        status = upload(s, next, err);
+    if (status == SP_OK)
+        status = sp_bh_device_finish(s->device, err);
+    if (status == SP_OK)
+        collect(s, maps);
+    else
+        sp_bh_device_stop(s->device);
+    return status;
+}
+
+static sp_status run(void *opaque, const sp_frame *frame, sp_maps *maps, sp_error *err) {
+    return run_frame(opaque, frame, false, NULL, maps, err);
+}
+
+static sp_status run_many(void *opaque, const sp_frame *const *frames, size_t n, sp_maps *maps, sp_error *err) {
+    bool uploaded = false;
+    sp_status status = SP_OK;
+    for (size_t i = 0; i < n && status == SP_OK; i++) {
+        const bool same =
+            i + 1 < n && frames[i + 1]->width == frames[i]->width && frames[i + 1]->height == frames[i]->height;
+        const double start = sp_now_ms();
+        status = run_frame(opaque, frames[i], uploaded, same ? frames[i + 1] : NULL, &maps[i], err);
+        maps[i].forward_ms = sp_now_ms() - start;
+        uploaded = same;
+    }
+    return status;
+}
+
+const sp_engine_kind sp_engine_blackhole = {
+    .name = "blackhole", .probe = probe, .create = create, .run = run, .destroy = destroy, .run_many = run_many};

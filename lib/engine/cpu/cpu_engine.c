@@ -90,4 +90,4 @@ static sp_status run(void *opaque, const sp_frame *frame, sp_maps *maps, sp_erro
     return sp_plan_run(s->plan, frame, maps, err);
 }
 
-const sp_engine_kind sp_engine_cpu = {"cpu", probe, create, run, destroy};
+const sp_engine_kind sp_engine_cpu = {.name = "cpu", .probe = probe, .create = create, .run = run, .destroy = destroy};

@@ -44,4 +44,5 @@ static void destroy(void *opaque) {
     free(opaque);
 }
 
-const sp_engine_kind sp_engine_reference = {"reference", probe, create, run, destroy};
+const sp_engine_kind sp_engine_reference = {
+    .name = "reference", .probe = probe, .create = create, .run = run, .destroy = destroy};

@@ -273,7 +273,10 @@ __attribute__((used)) void main_(void) {
         for (u32 i = 0; i < layers; i++, number++) {
             step(CORE_BRISC, number + 1, STEP_WAIT_RUN);
             wait_tending(&MB->run, number + 1);
+            if (i == 0)
+                MB->frame_clock = REG(WALL_CLOCK);
             run_layer(TABLE + i, number, frame);
+            MB->layer_clock[i] = REG(WALL_CLOCK);
             if (i + 1 < layers) {
                 MB->done = number + 1;
                 continue;

@@ -152,8 +152,10 @@ __attribute__((used)) void main_(void) {
         const u32 before = frame * layers;
         step(CORE_NCRISC, before + t->after_layer, STEP_WAIT_LAYER);
         wait_reached(&MB->done, before + t->after_layer);
+        MB->tail_clock[0] = REG(WALL_CLOCK);
         step(CORE_NCRISC, before + t->after_layer, STEP_SOFTMAX);
         softmax(t);
+        MB->tail_clock[1] = REG(WALL_CLOCK);
         step(CORE_NCRISC, before + t->after_layer, STEP_RESULT);
         write_scores(t, frame);
         if (MB->flags & MAILBOX_SUPPRESS) {
@@ -165,6 +167,7 @@ __attribute__((used)) void main_(void) {
             step(CORE_NCRISC, before + t->after_layer, STEP_SUPPRESS);
             suppress(t, frame);
         }
+        MB->tail_clock[2] = REG(WALL_CLOCK);
         step(CORE_NCRISC, before + layers, STEP_WAIT_TILES);
         wait_reached(&MB->done, before + layers);
         noc_increment(MB->root, &MB->frames, &MB->atomic_old[1]);

@@ -102,6 +102,9 @@ struct mailbox {
     uint32_t configured;     /* unpack: the Tensix back end is configured */
     uint32_t math_ready;     /* math: semaphore initialised, replay buffer filled */
     uint32_t unused1;
+    /* Wall clock, low word: start of the last frame, end of each of its layers; logits seen, scores made, suppressed.
+     */
+    uint32_t frame_clock, layer_clock[MAX_LAYERS], tail_clock[3];
 
     /* Lines that others write over the NoC. All are counters that only grow. */
     struct line layer_from[NEIGHBOURS];  /* layers that this neighbour has finished */
