@@ -4,7 +4,7 @@ PORT  ?= 20000
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean
+.PHONY: bench help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean wheel test-wheel tools-parity
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,23 @@ $(BUILD)/venv-bench/.ready: bench/requirements.txt
 
 bench: build $(BUILD)/venv-bench/.ready ## measure every stage, and the forward pass beside PyTorch, ONNX Runtime and OpenVINO
 	@bench/run $(BUILD)
+
+wheel: build ## build the Python wheel into dist/
+	@scripts/install-packages wheel
+	@/usr/bin/python3 python/build_wheel.py $(BUILD)/lib/libsuperpoint.so dist
+
+test-wheel: wheel ## install the wheel into an empty environment and run the example of its README
+	@tests/tools/wheel_test dist/superpoint-*.whl
+
+$(BUILD)/venv-tools/.ready: tests/tools/requirements.txt
+	@scripts/install-packages parity
+	@python3 -m venv $(BUILD)/venv-tools
+	@$(BUILD)/venv-tools/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+tools-parity: build $(BUILD)/venv-tools/.ready $(BUILD)/venv-parity/.ready ## feature files, matches and reconstructions against h5py, pycolmap, FAISS, OpenCV and transformers
+	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/files.py
+	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/tools/hf_parity.py
 
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i

@@ -1,0 +1,291 @@
+"""Pictures in, arrays out."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any, Iterable, Iterator, Optional, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._library import (
+    CDescriptors,
+    CEngineOptions,
+    CError,
+    CFeatures,
+    CFrame,
+    CImage,
+    CMaps,
+    CMatches,
+    CMatchOptions,
+    CParams,
+    CRect,
+    check,
+    default_weights,
+    lib,
+)
+
+#: A path, the bytes of a picture file, or pixels: uint8, H x W (grey) or H x W x 3 (RGB).
+Picture = Union[str, "os.PathLike[str]", bytes, NDArray[np.uint8]]
+
+_CHOICES = {
+    "nms": ("single", "hf"),
+    "channel": ("red", "luma"),
+    "exif": ("ignore", "apply"),
+    "coordinates": ("corner", "centre", "colmap"),
+    "descriptor_dtype": ("float16", "float32", "uint8"),
+}
+_DTYPES = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.uint8))
+_PRECISIONS = ("auto", "fp32", "bf16", "int8", "fp16")
+DIM = 256
+
+
+@dataclass(frozen=True)
+class Features:
+    """Keypoints of one picture, best first."""
+
+    keypoints: NDArray[np.float32]  #: [N, 2]: x, y in the picture, in the coordinates asked for
+    scores: NDArray[np.float32]  #: [N]
+    descriptors: Optional[NDArray[Any]]  #: [N, 256], each of length 1; None when not asked for
+    image_size: Tuple[int, int]  #: width, height of the picture
+    pixels: NDArray[np.uint16]  #: [N, 2]: x, y in the network's frame
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+@dataclass(frozen=True)
+class Info:
+    """What runs."""
+
+    engine: str
+    device: str
+    level: str
+    precision: str
+    threads: int
+    weights: str
+    revision: str
+    sha256: str
+    licence: str
+
+
+def _set_resize(params: CParams, value: Any) -> None:
+    if isinstance(value, str) and value == "native":
+        params.resize = 1
+    elif isinstance(value, str) and value.startswith("max:"):
+        params.resize, params.width = 2, int(value[4:])
+    else:
+        width, height = value.split("x") if isinstance(value, str) else value
+        params.resize, params.width, params.height = 0, int(width), int(height)
+
+
+def _params(options: dict[str, Any]) -> CParams:
+    params = CParams()
+    lib.sp_params_default(params)
+    for name, value in options.items():
+        if name in _CHOICES:
+            if value not in _CHOICES[name]:
+                raise ValueError(f"{name}: {value!r} is none of {', '.join(_CHOICES[name])}")
+            setattr(params, name, _CHOICES[name].index(value))
+        elif name == "resize":
+            _set_resize(params, value)
+        elif name == "roi":
+            params.roi = CRect(*(int(v) for v in value))
+        elif name in ("max_keypoints", "nms_radius", "border", "max_pixels"):
+            setattr(params, name, int(value))
+        elif name == "keypoint_threshold":
+            params.keypoint_threshold = float(value)
+        elif name == "descriptors":
+            params.descriptors = bool(value)
+        else:
+            raise TypeError(f"{name!r} is not a parameter")
+    error = CError()
+    check(lib.sp_params_check(params, error), error)
+    return params
+
+
+def _image(array: NDArray[np.uint8]) -> Tuple[CImage, NDArray[np.uint8]]:
+    """A view of the array; the array that is returned has to outlive it."""
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
+        raise TypeError(f"pixels have to be uint8, H x W or H x W x 3, not {array.dtype} {array.shape}")
+    kept = np.ascontiguousarray(array)
+    channels = 1 if kept.ndim == 2 else kept.shape[2]
+    height, width = kept.shape[:2]
+    return CImage(width, height, channels, width * channels, kept.ctypes.data), kept
+
+
+def _copy(pointer: Any, shape: Tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """The library's memory as an array of our own."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size == 0:
+        return np.empty(shape, dtype)
+    return np.frombuffer(c.string_at(pointer, size), dtype).reshape(shape).copy()
+
+
+class SuperPoint:
+    """The network with its weights, ready to run.
+
+    `weights` is a safetensors file or "owner/name[@revision]" in the local Hugging Face cache; None:
+    those that come with the package. `engine`: auto, cpu, blackhole, reference. `precision`: auto,
+    fp32, bf16, int8. `params` are the defaults of `detect`. One object may be used by several threads,
+    which then take turns.
+    """
+
+    def __init__(
+        self,
+        weights: Optional[Union[str, "os.PathLike[str]"]] = None,
+        *,
+        engine: str = "auto",
+        precision: str = "auto",
+        threads: int = 0,
+        level: Optional[str] = None,
+        **params: Any,
+    ) -> None:
+        if precision not in _PRECISIONS:
+            raise ValueError(f"precision: {precision!r} is none of {', '.join(_PRECISIONS)}")
+        _params(params)
+        self._defaults = params
+        self._lock = threading.Lock()
+        self._maps = CMaps()
+        error, model, made = CError(), c.c_void_p(), c.c_void_p()
+        path = os.fsencode(default_weights() if weights is None else weights)
+        check(lib.sp_model_open(path, None, model, error), error)
+        options = CEngineOptions()
+        lib.sp_engine_options_default(options)
+        options.engine = engine.encode()
+        options.precision = _PRECISIONS.index(precision)
+        options.threads = threads
+        options.level = level.encode() if level else None
+        status = lib.sp_engine_create(model, options, made, error)
+        if status != 0:
+            lib.sp_model_free(model)
+        check(status, error)
+        self._engine, self._model = made, model
+        self._finalizer = weakref.finalize(self, _release, made, model, self._maps)
+
+    def close(self) -> None:
+        """Free the engine and its memory now instead of when the object goes."""
+        self._finalizer()
+
+    def __enter__(self) -> "SuperPoint":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    @property
+    def info(self) -> Info:
+        self._check_open()
+        engine = lib.sp_engine_get_info(self._engine).contents
+        model = lib.sp_model_get_info(self._model).contents
+        return Info(
+            engine=engine.engine.decode(),
+            device=engine.device.decode("utf-8", "replace"),
+            level=engine.level.decode(),
+            precision=lib.sp_precision_text(engine.precision).decode(),
+            threads=engine.threads,
+            weights=model.id.decode(),
+            revision=model.revision.decode(),
+            sha256=model.sha256.decode(),
+            licence=model.licence.decode(),
+        )
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise ValueError("this SuperPoint was closed")
+
+    def _frame(self, image: Picture, params: CParams, mask: Optional[NDArray[Any]], frame: CFrame) -> None:
+        error = CError()
+        if isinstance(image, np.ndarray):
+            view, kept = _image(image)
+            check(lib.sp_frame_from_image(view, params, frame, error), error)
+            del kept
+        else:
+            if not isinstance(image, bytes):
+                with open(image, "rb") as file:
+                    image = file.read()
+            check(lib.sp_frame_decode(image, len(image), params, frame, None, error), error)
+        if mask is not None:
+            view, kept = _image(np.asarray(mask).astype(np.uint8, copy=False))
+            check(lib.sp_frame_set_mask(frame, view, error), error)
+            del kept
+
+    def detect(self, image: Picture, *, mask: Optional[NDArray[Any]] = None, **params: Any) -> Features:
+        """Find and describe the keypoints of one picture.
+
+        Parameters, with their defaults: max_keypoints 1024 (-1: all), keypoint_threshold 0.005,
+        nms_radius 4, nms "single" ("hf"), border 4, channel "red" ("luma"), resize (640, 480) ("native",
+        "max:N"), exif "ignore" ("apply"), coordinates "corner" ("centre", "colmap"), descriptors True,
+        descriptor_dtype "float16" ("float32", "uint8"), roi (x, y, w, h). `mask`: no points where it is 0.
+        """
+        settings = _params({**self._defaults, **params})
+        frame, found, error = CFrame(), CFeatures(), CError()
+        try:
+            self._frame(image, settings, mask, frame)
+            with self._lock:
+                self._check_open()
+                frames = (c.POINTER(CFrame) * 1)(c.pointer(frame))
+                check(lib.sp_engine_run(self._engine, frames, 1, self._maps, error), error)
+                check(lib.sp_features_extract(self._maps, frame, settings, found, error), error)
+            n = found.count
+            described = bool(settings.descriptors)
+            return Features(
+                keypoints=_copy(found.keypoints, (n, 2), np.float32),
+                scores=_copy(found.scores, (n,), np.float32),
+                descriptors=_copy(found.descriptors, (n, DIM), _DTYPES[settings.descriptor_dtype]) if described else None,
+                image_size=(frame.original_width, frame.original_height),
+                pixels=_copy(found.pixels, (n, 2), np.uint16),
+            )
+        finally:
+            lib.sp_features_free(found)
+            lib.sp_frame_free(frame)
+
+    def detect_many(self, images: Iterable[Picture], **params: Any) -> Iterator[Features]:
+        """`detect` for each."""
+        return (self.detect(image, **params) for image in images)
+
+
+def _release(engine: c.c_void_p, model: c.c_void_p, maps: CMaps) -> None:
+    lib.sp_maps_free(maps)
+    lib.sp_engine_free(engine)
+    lib.sp_model_free(model)
+
+
+def _descriptors(array: NDArray[Any]) -> Tuple[CDescriptors, NDArray[Any]]:
+    kept = np.ascontiguousarray(array)
+    if kept.ndim != 2 or kept.shape[1] != DIM or kept.dtype not in _DTYPES:
+        raise TypeError(f"descriptors have to be float16, float32 or uint8, [N, {DIM}], not {array.dtype} {array.shape}")
+    return CDescriptors(kept.ctypes.data, len(kept), _DTYPES.index(kept.dtype)), kept
+
+
+def match(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    *,
+    mutual: bool = True,
+    max_ratio: float = 1.0,
+    max_distance: float = 2.0,
+    threads: int = 0,
+) -> Tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    """Nearest neighbours among descriptors [N, 256]: pairs [M, 2] of indices, and similarities [M].
+
+    Mutual ones only, unless told otherwise; with Lowe's ratio and a largest distance (0...2).
+    """
+    options, matcher, error, found = CMatchOptions(), c.c_void_p(), CError(), CMatches()
+    lib.sp_match_options_default(options)
+    options.mutual, options.max_ratio, options.max_distance = mutual, max_ratio, max_distance
+    options.threads = threads
+    first, kept_a = _descriptors(a)
+    second, kept_b = _descriptors(b)
+    check(lib.sp_matcher_create(options, matcher, error), error)
+    try:
+        check(lib.sp_match(matcher, first, second, found, error), error)
+        return _copy(found.pairs, (found.count, 2), np.uint32), _copy(found.similarities, (found.count,), np.float32)
+    finally:
+        lib.sp_matches_free(found)
+        lib.sp_matcher_free(matcher)
+        del kept_a, kept_b
