@@ -2,7 +2,10 @@
 #ifndef SP_COMMON_UTF8_H
 #define SP_COMMON_UTF8_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Bytes of the character at p, 1...4; 0 when it is malformed: cut, overlong, a surrogate, above U+10FFFF. */
 static inline unsigned utf8_length(const uint8_t *p, const uint8_t *end) {
@@ -31,6 +34,25 @@ static inline unsigned utf8_length(const uint8_t *p, const uint8_t *end) {
         if ((p[i] & 0xc0) != 0x80)
             return 0;
     return length;
+}
+
+/* Whether all of it is well formed; eight bytes at once while they are ASCII. */
+static inline bool utf8_valid(const uint8_t *p, size_t size) {
+    const uint8_t *end = p + size;
+    while (p < end) {
+        uint64_t word = ~(uint64_t)0;
+        if (end - p >= 8)
+            memcpy(&word, p, sizeof word);
+        if (!(word & 0x8080808080808080u)) {
+            p += 8;
+            continue;
+        }
+        const unsigned length = utf8_length(p, end);
+        if (length == 0)
+            return false;
+        p += length;
+    }
+    return true;
 }
 
 #endif

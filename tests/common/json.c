@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,16 @@ static char *copy_of(const char *text, size_t size) {
     return copy;
 }
 
+static const json_limits limits = {.max_depth = 8, .max_values = 64};
+
 static bool valid(const char *text, size_t size) {
     char *copy = copy_of(text, size);
-    json_value value;
+    json_document document;
     sp_error err = {0};
-    bool ok = json_check(copy, size, 8, &value, &err) == SP_OK;
+    bool ok = json_parse(&document, copy, size, &limits, &err) == SP_OK;
     assert_true(ok == (err.status == SP_OK));
+    assert_true(ok == (document.count > 0));
+    json_free(&document);
     free(copy);
     return ok;
 }
@@ -81,9 +86,6 @@ static void refuses(void **state) {
         "\"\\u12\"",
         "\"\\u12g4\"",
         "\"\n\"",
-        "\"\\ud800\"",
-        "\"\\ud800\\u0041\"",
-        "\"\\udc00\"",
         "\"\xc0\x80\"",
         "\"\xed\xa0\x80\"",
         "\"\xff\"",
@@ -114,34 +116,58 @@ static void refuses_every_cut(void **state) {
 static void says_where(void **state) {
     (void)state;
     char text[] = "{\n  \"a\": nope}";
-    json_value value;
+    json_document document;
     sp_error err;
-    assert_int_equal(json_check(text, strlen(text), 8, &value, &err), SP_ERR_ARGUMENT);
-    assert_non_null(strstr(err.text, "line 2, column 8"));
+    assert_int_equal(json_parse(&document, text, strlen(text), &limits, &err), SP_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "line 2"));
 }
 
-static void assert_string(const json_value *value, const char *expected, size_t size) {
-    char *text;
-    size_t length;
-    json_string_text(value, &text, &length);
-    assert_int_equal(length, size);
-    assert_memory_equal(text, expected, size);
+static void halves_of_surrogates(void **state) {
+    (void)state;
+    static const char *const cases[] = {"\"\\ud800\"", "\"\\ud800x\"",  "\"\\ud800\\u0041\"",
+                                        "\"\\udc00\"", "\"\\ud800\\\"", "\"\\ud800\\ud800\""};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_false(valid(cases[i], strlen(cases[i])));
+    static const char pairs[] = "[\"\\n\", \"x\", 1, \"\\ud83d\\ude00\\\\ud800\"]";
+    assert_true(valid(pairs, strlen(pairs)));
+}
+
+static void keeps_to_its_limits(void **state) {
+    (void)state;
+    char text[200] = "[0";
+    json_document document;
+    sp_error err;
+    for (unsigned values = 2; values < 70; values++) {
+        const sp_status expected = values <= limits.max_values ? SP_OK : SP_ERR_LIMIT;
+        char copy[200];
+        snprintf(copy, sizeof copy, "%s]", text);
+        assert_int_equal(json_parse(&document, copy, strlen(copy), &limits, &err), expected);
+        json_free(&document);
+        strcat(text, ",0");
+    }
+}
+
+static void assert_text(const json_value *value, const char *expected, size_t size) {
+    assert_int_equal(value->size, size);
+    assert_memory_equal(value->text, expected, size);
 }
 
 static void walks(void **state) {
     (void)state;
     char text[] = "{\"n\" : -1.5 ,\"s\":\"a\\\"}],\\u20ac\\ud83d\\ude00\\u0000\\/\", \"l\":[ 1,\"]\" , {\"x\":[]}, "
-                  "true], \"e\":{}}";
-    json_value root, key, value, item;
-    assert_int_equal(json_check(text, strlen(text), 8, &root, NULL), SP_OK);
-    json_walk walk = json_begin(&root);
+                  "true], \"e\":{}, \"f\":false}";
+    json_document document;
+    json_value key, value, item;
+    assert_int_equal(json_parse(&document, text, strlen(text), &limits, NULL), SP_OK);
+    json_walk walk = json_begin(document.values);
     assert_true(json_next_member(&walk, &key, &value));
-    assert_string(&key, "n", 1);
+    assert_true(json_is(&key, "n"));
     assert_int_equal(value.type, JSON_NUMBER);
-    assert_int_equal(value.size, 4);
+    assert_text(&value, "-1.5", 4);
     assert_true(json_next_member(&walk, &key, &value));
     assert_int_equal(value.type, JSON_STRING);
-    assert_string(&value, "a\"}],\xe2\x82\xac\xf0\x9f\x98\x80\0/", 14);
+    assert_text(&value, "a\"}],\xe2\x82\xac\xf0\x9f\x98\x80\0/", 14);
+    assert_true(value.text > text && value.text + value.size < text + sizeof text);
     assert_true(json_next_member(&walk, &key, &value));
     assert_int_equal(value.type, JSON_ARRAY);
     json_walk items = json_begin(&value);
@@ -150,18 +176,27 @@ static void walks(void **state) {
         assert_true(json_next_item(&items, &item));
         assert_int_equal(item.type, types[i]);
     }
+    assert_text(&item, "true", 4);
     assert_false(json_next_item(&items, &item));
     assert_true(json_next_member(&walk, &key, &value));
-    assert_string(&key, "e", 1);
+    assert_true(json_is(&key, "e"));
     items = json_begin(&value);
     assert_false(json_next_item(&items, &item));
+    assert_true(json_next_member(&walk, &key, &value));
+    assert_text(&value, "false", 5);
     assert_false(json_next_member(&walk, &key, &value));
+    json_free(&document);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes),      cmocka_unit_test(refuses), cmocka_unit_test(refuses_every_cut),
-        cmocka_unit_test(says_where), cmocka_unit_test(walks),
+        cmocka_unit_test(takes),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses_every_cut),
+        cmocka_unit_test(says_where),
+        cmocka_unit_test(halves_of_surrogates),
+        cmocka_unit_test(keeps_to_its_limits),
+        cmocka_unit_test(walks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@ static const limit limits[] = {
     LIMIT("max-pixels", max_pixels, "pixels", 64 * MIB, 1, 1024 * MIB, "decoded picture (413)"),
     LIMIT("max-frame-pixels", max_frame_pixels, "pixels", 8 * MIB, 64, 64 * MIB, "frame of the network (413)"),
     LIMIT("max-json-depth", max_json_depth, "levels", 16, 4, 512, "nesting of a JSON body (400)"),
+    LIMIT("max-json-values", max_json_values, "values", 2097152, 1024, 16777216, "values in a JSON body (413)"),
     LIMIT("max-parts", max_parts, "parts", 64, 1, 1000, "parts of a multipart body (400)"),
     LIMIT("max-batch", max_batch, "pictures", 16, 1, 32, "pictures of one request (413)"),
     LIMIT("max-queue", max_queue, "requests", 64, 1, 100000, "requests admitted and not yet answered (503)"),

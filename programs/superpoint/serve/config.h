@@ -13,7 +13,8 @@ enum { CONFIG_DEFAULT_PORT = 20000, CONFIG_PORTS_TRIED = 101 };
 
 typedef struct config_limits {
     double max_header_bytes, max_headers, max_target_bytes;
-    double max_body_bytes, max_body_memory, max_pixels, max_frame_pixels, max_json_depth, max_parts, max_batch;
+    double max_body_bytes, max_body_memory, max_pixels, max_frame_pixels, max_json_depth, max_json_values, max_parts,
+        max_batch;
     double max_queue, max_connections;
     double header_timeout, body_timeout, request_timeout, engine_timeout, write_timeout, keep_alive_timeout;
     double linger_timeout, drain_timeout;

@@ -52,13 +52,11 @@ typedef struct field {
 /* A value as the text that params_set reads. */
 static sp_status parameter_text(const char *name, const json_value *value, bool boolean, char *text, size_t size,
                                 sp_error *err) {
-    char *from = value->text;
-    size_t length = value->size;
-    if (value->type == JSON_STRING)
-        json_string_text(value, &from, &length);
-    else if (value->type == JSON_BOOLEAN && !boolean)
+    const char *from = value->text;
+    const size_t length = value->size;
+    if (value->type == JSON_BOOLEAN && !boolean)
         return fail(err, SP_ERR_ARGUMENT, "%s: a boolean is not a number or a string", name);
-    else if (value->type != JSON_NUMBER && value->type != JSON_BOOLEAN)
+    if (value->type != JSON_STRING && value->type != JSON_NUMBER && value->type != JSON_BOOLEAN)
         return fail(err, SP_ERR_ARGUMENT, "%s: %s is not allowed here", name, json_type_text(value->type));
     if (length >= size || memchr(from, 0, length))
         return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s…\" is not a value", name, length < 40 ? "" : from);
@@ -97,12 +95,9 @@ static sp_status set_parameter(job *j, const param_spec *spec, const json_value 
 }
 
 static sp_status base64_field(const char *what, const json_value *value, uint8_t **bytes, size_t *size, sp_error *err) {
-    char *text;
-    size_t length;
     if (value->type != JSON_STRING)
         return fail(err, SP_ERR_ARGUMENT, "%s: must be a base64 string, not %s", what, json_type_text(value->type));
-    json_string_text(value, &text, &length);
-    return input_base64(what, (uint8_t *)text, length, bytes, size, err);
+    return input_base64(what, (uint8_t *)value->text, value->size, bytes, size, err);
 }
 
 static sp_status one_image(job *j, const json_value *value, sp_error *err) {
@@ -171,9 +166,8 @@ static void collect_fields(job *j, const json_value *root, field fields[FIELDS])
     json_walk walk = json_begin(root);
     json_value key, value;
     while (json_next_member(&walk, &key, &value)) {
-        char *name;
-        size_t size;
-        json_string_text(&key, &name, &size);
+        const char *name = key.text;
+        const size_t size = key.size;
         size_t i = field_of(name, size);
         if (i == FIELDS) {
             job_warn(j, "%.*s: unknown field, ignored", size < 60 ? (int)size : 60, name);
@@ -185,17 +179,12 @@ static void collect_fields(job *j, const json_value *root, field fields[FIELDS])
     }
 }
 
-sp_status input_json(job *j, const config_limits *limits, sp_error *err) {
+static sp_status take_fields(job *j, const json_value *root, const config_limits *limits, sp_error *err) {
     field fields[FIELDS] = {0};
-    json_value root;
     size_t count;
     const param_spec *specs = params_specs(&count);
-    sp_status status = json_check((char *)j->body.data, j->body.size, (unsigned)limits->max_json_depth, &root, err);
-    if (status != SP_OK)
-        return status;
-    if (root.type != JSON_OBJECT)
-        return fail(err, SP_ERR_ARGUMENT, "body: must be a JSON object, not %s", json_type_text(root.type));
-    collect_fields(j, &root, fields);
+    sp_status status = SP_OK;
+    collect_fields(j, root, fields);
     for (size_t i = 0; i < count && status == SP_OK; i++)
         if (fields[FIELD_PARAMETERS + i].given)
             status = set_parameter(j, &specs[i], &fields[FIELD_PARAMETERS + i].value, err);
@@ -215,6 +204,25 @@ sp_status input_json(job *j, const config_limits *limits, sp_error *err) {
             status = mask_from_bytes(j, bytes, size, limits, err);
     }
     return status;
+}
+
+sp_status input_object(job *j, size_t size, input_taker *take, const config_limits *limits, sp_error *err) {
+    json_document document;
+    const json_limits json = {(unsigned)limits->max_json_depth, (unsigned)limits->max_json_values};
+    sp_status status = json_parse(&document, (char *)j->body.data, size, &json, err);
+    if (status != SP_OK)
+        return status;
+    const json_value *root = document.values;
+    if (root->type == JSON_OBJECT)
+        status = take(j, root, limits, err);
+    else
+        status = fail(err, SP_ERR_ARGUMENT, "body: must be a JSON object, not %s", json_type_text(root->type));
+    json_free(&document);
+    return status;
+}
+
+sp_status input_json(job *j, const config_limits *limits, sp_error *err) {
+    return input_object(j, j->body.size, take_fields, limits, err);
 }
 
 /* ---- other bodies ------------------------------------------------------------------------------ */

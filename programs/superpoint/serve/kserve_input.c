@@ -24,11 +24,6 @@ typedef struct tensor {
     uint8_t *binary;
 } tensor;
 
-static bool is(const json_value *value, const char *text) {
-    return value->type == JSON_STRING && value->size == strlen(text) + 2 &&
-           memcmp(value->text + 1, text, value->size - 2) == 0;
-}
-
 /* A whole number of at most 15 digits. */
 static bool whole_number(const json_value *value, uint64_t *number) {
     if (value->type != JSON_NUMBER || value->size > 15)
@@ -65,21 +60,21 @@ static void read_tensor(const json_value *object, tensor *t) {
     json_value key, value, inner;
     *t = (tensor){0};
     while (json_next_member(&walk, &key, &value)) {
-        if (is(&key, "name")) {
+        if (json_is(&key, "name")) {
             t->name = value;
             t->has_name = true;
-        } else if (is(&key, "datatype")) {
+        } else if (json_is(&key, "datatype")) {
             t->datatype = value;
             t->has_datatype = true;
-        } else if (is(&key, "shape")) {
+        } else if (json_is(&key, "shape")) {
             t->shape = value;
             t->has_shape = true;
-        } else if (is(&key, "data")) {
+        } else if (json_is(&key, "data")) {
             t->data = value;
             t->has_data = true;
-        } else if (is(&key, "parameters") && value.type == JSON_OBJECT) {
+        } else if (json_is(&key, "parameters") && value.type == JSON_OBJECT) {
             for (json_walk in = json_begin(&value); json_next_member(&in, &key, &inner);)
-                if (is(&key, "binary_data_size"))
+                if (json_is(&key, "binary_data_size"))
                     t->has_binary = whole_number(&inner, &t->binary_size);
         }
     }
@@ -111,16 +106,14 @@ static sp_status files_from_json(job *j, const tensor *t, sp_error *err) {
     json_value item;
     size_t i = 0;
     while (json_next_item(&walk, &item)) {
-        char what[40], *text;
-        size_t length;
+        char what[40];
         if (i == j->count)
             return wrong("image: more data than shape says", err);
         snprintf(what, sizeof what, "inputs: image[%zu]", i);
         if (item.type != JSON_STRING)
             return fail(err, SP_ERR_ARGUMENT, "%s: must be a base64 string", what);
-        json_string_text(&item, &text, &length);
         sp_status status =
-            input_base64(what, (uint8_t *)text, length, &j->pictures[i].bytes, &j->pictures[i].size, err);
+            input_base64(what, (uint8_t *)item.text, item.size, &j->pictures[i].bytes, &j->pictures[i].size, err);
         if (status != SP_OK)
             return status;
         i++;
@@ -143,25 +136,35 @@ static sp_status read_files(job *j, const tensor *t, const config_limits *limits
 
 /* ---- pictures as pixels ------------------------------------------------------------------------ */
 
-/* Numbers 0...255, however nested, become bytes in place: their text is never shorter. */
+/* A whole number within 0...255; -1 when it is not one. */
+static int byte_of(const json_value *value) {
+    int byte = 0;
+    if (value->type != JSON_NUMBER || value->size > 3)
+        return -1;
+    for (size_t i = 0; i < value->size; i++) {
+        if (value->text[i] < '0' || value->text[i] > '9')
+            return -1;
+        byte = byte * 10 + (value->text[i] - '0');
+    }
+    return byte <= 255 ? byte : -1;
+}
+
+/* Numbers, however nested, become bytes where the first stood: their text is never shorter. */
 static sp_status bytes_from_json(const tensor *t, size_t expected, uint8_t **bytes, sp_error *err) {
-    char *p = t->data.text, *end = p + t->data.size;
-    uint8_t *out = (uint8_t *)p;
-    *bytes = out;
+    const json_value *value = t->data.inside, *end = value + t->data.values;
+    uint8_t *out = NULL;
     size_t count = 0;
-    while (p < end) {
-        if (strchr("[], \t\r\n", *p)) {
-            p++;
+    for (; value < end; value++) {
+        if (value->type == JSON_ARRAY)
             continue;
-        }
-        unsigned value = 0, digits = 0;
-        for (; p < end && *p >= '0' && *p <= '9' && digits < 4; p++, digits++)
-            value = value * 10 + (unsigned)(*p - '0');
-        if (digits == 0 || digits == 4 || value > 255 || (p < end && !strchr("[], \t\r\n", *p)))
+        const int byte = byte_of(value);
+        if (byte < 0)
             return wrong("image: data of UINT8 must be whole numbers within 0...255", err);
         if (count == expected)
             return wrong("image: more data than shape says", err);
-        out[count++] = (uint8_t)value;
+        if (!out)
+            *bytes = out = (uint8_t *)value->text;
+        out[count++] = (uint8_t)byte;
     }
     return count == expected ? SP_OK : wrong("image: less data than shape says", err);
 }
@@ -216,7 +219,7 @@ static sp_status read_input(job *j, const json_value *inputs, uint8_t *binary, s
     read_tensor(&item, &t);
     if (json_next_item(&walk, &item))
         return wrong("there is one input, \"image\"", err);
-    if (!t.has_name || !is(&t.name, "image"))
+    if (!t.has_name || !json_is(&t.name, "image"))
         return wrong("there is one input, \"image\"", err);
     sp_status status = read_shape(&t, err);
     if (status != SP_OK)
@@ -228,9 +231,9 @@ static sp_status read_input(job *j, const json_value *inputs, uint8_t *binary, s
     } else if (!t.has_data || t.data.type != JSON_ARRAY) {
         return wrong("image: data must be an array", err);
     }
-    if (t.has_datatype && is(&t.datatype, "BYTES"))
+    if (t.has_datatype && json_is(&t.datatype, "BYTES"))
         return read_files(j, &t, limits, err);
-    if (t.has_datatype && is(&t.datatype, "UINT8"))
+    if (t.has_datatype && json_is(&t.datatype, "UINT8"))
         return read_pixels(j, &t, limits, err);
     return wrong("image: datatype must be BYTES or UINT8", err);
 }
@@ -247,12 +250,12 @@ static sp_status read_outputs(job *j, const json_value *outputs, sp_error *err) 
         if (item.type != JSON_OBJECT)
             return fail(err, SP_ERR_ARGUMENT, "outputs: must hold objects");
         for (json_walk members = json_begin(&item); json_next_member(&members, &key, &value);) {
-            for (int i = 0; is(&key, "name") && i < KSERVE_OUTPUTS; i++)
-                if (is(&value, output_names[i]))
+            for (int i = 0; json_is(&key, "name") && i < KSERVE_OUTPUTS; i++)
+                if (json_is(&value, output_names[i]))
                     which = i;
-            if (is(&key, "parameters") && value.type == JSON_OBJECT)
+            if (json_is(&key, "parameters") && value.type == JSON_OBJECT)
                 for (json_walk in = json_begin(&value); json_next_member(&in, &key, &inner);)
-                    if (is(&key, "binary_data") && inner.type == JSON_BOOLEAN)
+                    if (json_is(&key, "binary_data") && inner.type == JSON_BOOLEAN)
                         binary = inner.text[0] == 't';
         }
         if (which == KSERVE_OUTPUTS)
@@ -265,26 +268,21 @@ static sp_status read_outputs(job *j, const json_value *outputs, sp_error *err) 
 
 /* A parameter of a detection; others, such as a sequence's or a priority, mean nothing here. */
 static sp_status read_parameter(job *j, const json_value *key, const json_value *value, sp_error *err) {
-    char *name, *text, copy[128], name_copy[64];
-    size_t name_size, size;
-    json_string_text(key, &name, &name_size);
-    if (name_size >= sizeof name_copy)
+    char copy[128], name_copy[64];
+    if (key->size >= sizeof name_copy)
         return SP_OK;
-    memcpy(name_copy, name, name_size);
-    name_copy[name_size] = '\0';
+    memcpy(name_copy, key->text, key->size);
+    name_copy[key->size] = '\0';
     if (strcmp(name_copy, "binary_data_output") == 0 && value->type == JSON_BOOLEAN) {
         j->kserve.binary_default = value->text[0] == 't';
         return SP_OK;
     }
     if (!params_find(name_copy))
         return SP_OK;
-    if (value->type == JSON_STRING) {
-        json_string_text(value, &text, &size);
-    } else {
-        text = value->text;
-        size = value->size;
-    }
-    if (size >= sizeof copy || value->type == JSON_ARRAY || value->type == JSON_OBJECT || memchr(text, 0, size))
+    const char *text = value->text;
+    const size_t size = value->size;
+    if (size >= sizeof copy || value->type == JSON_NULL || value->type == JSON_ARRAY || value->type == JSON_OBJECT ||
+        memchr(text, 0, size))
         return fail(err, SP_ERR_ARGUMENT, "parameters: %s: is not a value", name_copy);
     memcpy(copy, text, size);
     copy[size] = '\0';
@@ -302,14 +300,9 @@ static sp_status read_parameters(job *j, const json_value *parameters, sp_error 
 }
 
 static void read_id(job *j, const json_value *id) {
-    char *text;
-    size_t size;
-    if (id->type != JSON_STRING)
+    if (id->type != JSON_STRING || id->size >= sizeof j->kserve.id || memchr(id->text, 0, id->size))
         return;
-    json_string_text(id, &text, &size);
-    if (size >= sizeof j->kserve.id || memchr(text, 0, size))
-        return;
-    memcpy(j->kserve.id, text, size);
+    memcpy(j->kserve.id, id->text, id->size);
     j->kserve.has_id = true;
 }
 
@@ -326,24 +319,22 @@ static void settle_outputs(job *j, bool named) {
         j->params.descriptor_dtype = SP_DTYPE_FLOAT32;
 }
 
-sp_status input_kserve(job *j, const config_limits *limits, sp_error *err) {
+/* Bytes of the body that are JSON; binary tensors follow. */
+static size_t json_size(const job *j) {
+    return j->kserve.header_bytes ? j->kserve.header_bytes : j->body.size;
+}
+
+static sp_status take_request(job *j, const json_value *root, const config_limits *limits, sp_error *err) {
     struct {
         const char *name;
         json_value value;
         bool given;
     } members[] = {{.name = "id"}, {.name = "parameters"}, {.name = "inputs"}, {.name = "outputs"}};
-    size_t json_size = j->kserve.header_bytes ? j->kserve.header_bytes : j->body.size;
-    json_value root, key, value;
-    if (json_size > j->body.size)
-        return fail(err, SP_ERR_ARGUMENT, "Inference-Header-Content-Length is more than the body");
-    sp_status status = json_check((char *)j->body.data, json_size, (unsigned)limits->max_json_depth, &root, err);
-    if (status != SP_OK)
-        return status;
-    if (root.type != JSON_OBJECT)
-        return fail(err, SP_ERR_ARGUMENT, "body: must be a JSON object, not %s", json_type_text(root.type));
-    for (json_walk walk = json_begin(&root); json_next_member(&walk, &key, &value);)
+    json_value key, value;
+    sp_status status = SP_OK;
+    for (json_walk walk = json_begin(root); json_next_member(&walk, &key, &value);)
         for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-            if (is(&key, members[i].name)) {
+            if (json_is(&key, members[i].name)) {
                 members[i].value = value;
                 members[i].given = true;
             }
@@ -358,5 +349,11 @@ sp_status input_kserve(job *j, const config_limits *limits, sp_error *err) {
     settle_outputs(j, members[3].given);
     if (!members[2].given)
         return wrong("is missing", err);
-    return read_input(j, &members[2].value, j->body.data + json_size, j->body.size - json_size, limits, err);
+    return read_input(j, &members[2].value, j->body.data + json_size(j), j->body.size - json_size(j), limits, err);
+}
+
+sp_status input_kserve(job *j, const config_limits *limits, sp_error *err) {
+    if (json_size(j) > j->body.size)
+        return fail(err, SP_ERR_ARGUMENT, "Inference-Header-Content-Length is more than the body");
+    return input_object(j, json_size(j), take_request, limits, err);
 }
