@@ -1,7 +1,8 @@
 /*
- * Suppression by window maxima. A window of 2r+1 is a maximum along x of maxima along y. Along one
- * direction, windows of 1, 2, 4, ... up to the largest power of two that fits are built by doubling,
- * and two of the last, overlapping, cover the whole window: about log2(2r+1) maxima a pixel.
+ * Suppression by window maxima. A window of 2r+1 squared is a maximum down the columns of maxima along the rows.
+ * Down the columns, rows are taken in groups as high as a window (van Herk, Gil and Werman): a window
+ * then is the end of one group and the start of the next, and with running maxima from both sides a pixel
+ * needs three comparisons whatever the radius.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,70 +11,106 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "features/features.h"
+#include "features/rows.h"
 
-static inline float larger(float a, float b) {
-    return a > b ? a : b;
+typedef struct columns {
+    const sp_row_kernels *kernels;
+    const float *in; /* [height][width] */
+    uint32_t width, height;
+    int radius;
+    float *line;   /* room of a row's windows */
+    float *prefix; /* maximum of the current group's rows so far */
+    float *group;  /* 2r+1 rows; row i becomes the maximum of rows i, i+1, ... of its group */
+} columns;
+
+/* The row of window maxima along x of padded row p, the frame's row p - r, into `out`. */
+static void padded_row(const columns *c, size_t p, float *out) {
+    const size_t radius = (size_t)c->radius;
+    if (p < radius || p >= c->height + radius)
+        for (uint32_t x = 0; x < c->width; x++)
+            out[x] = -INFINITY;
+    else
+        c->kernels->window(c->in + (p - radius) * c->width, c->width, c->radius, c->line, out);
 }
 
-/* out[i] = max(a[i], b[i]) */
-static void maximum_of(const float *a, const float *b, float *out, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        out[i] = larger(a[i], b[i]);
+/* The maximum of the window of output row y is that of a[x] and b[x]. */
+typedef void row_sink(void *context, uint32_t y, const float *a, const float *b);
+
+static void walk_columns(const columns *c, row_sink *sink, void *context) {
+    const size_t window = 2 * (size_t)c->radius + 1, padded = (size_t)c->height + window - 1, width = c->width;
+    for (size_t start = 0; start < padded; start += window) {
+        for (size_t i = 0; i < window && start + i < padded; i++) {
+            /* row i of the group before is needed no more: its windows are complete */
+            float *row = c->group + i * width;
+            padded_row(c, start + i, row);
+            if (i == 0)
+                memcpy(c->prefix, row, width * sizeof *row);
+            else
+                c->kernels->larger(c->prefix, row, c->prefix, width);
+            if (start + i + 1 >= window)
+                sink(context, (uint32_t)(start + i + 1 - window), c->prefix,
+                     i + 1 < window ? c->group + (i + 1) * width : c->prefix);
+        }
+        for (size_t i = window - 1; i-- > 0;)
+            c->kernels->larger(c->group + i * width, c->group + (i + 1) * width, c->group + i * width, width);
+    }
 }
 
-/* Maxima over windows of 2r+1 along a row. `line` has room for width + 2r values. */
-static void row_maximum(const float *in, uint32_t width, int radius, float *line, float *out) {
-    const size_t padded = (size_t)width + 2 * (size_t)radius;
+/* Walk over all rows; radius at least 1. */
+static sp_status walk(const float *in, uint32_t width, uint32_t height, int radius, row_sink *sink, void *context,
+                      sp_error *err) {
     const size_t window = 2 * (size_t)radius + 1;
-    for (int i = 0; i < radius; i++)
-        line[i] = line[padded - 1 - (size_t)i] = -INFINITY;
-    memcpy(line + radius, in, width * sizeof *in);
-    size_t reach = 1; /* line[i] is the maximum of `reach` values from i on */
-    for (; 2 * reach <= window; reach *= 2)
-        for (size_t i = 0; i + reach < padded; i++)
-            line[i] = larger(line[i], line[i + reach]);
-    maximum_of(line, line + (window - reach), out, width);
-}
-
-/* Maxima over windows of 2r+1 down the columns, a whole row at a time; `rows` has room for
- * height + 2r rows. */
-static void column_maximum(float *rows, uint32_t width, uint32_t height, int radius, float *out) {
-    const size_t padded = (size_t)height + 2 * (size_t)radius;
-    const size_t window = 2 * (size_t)radius + 1;
-    size_t reach = 1;
-    for (; 2 * reach <= window; reach *= 2)
-        for (size_t y = 0; y + reach < padded; y++)
-            maximum_of(rows + y * width, rows + (y + reach) * width, rows + y * width, width);
-    for (size_t y = 0; y < height; y++)
-        maximum_of(rows + y * width, rows + (y + window - reach) * width, out + y * width, width);
-}
-
-sp_status sp_window_maximum(const float *in, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
-    const size_t side = (size_t)radius;
-    const size_t floats = ((size_t)height + 2 * side) * width + width + 2 * side;
-    float *rows = malloc(floats * sizeof *rows);
-    if (!rows)
-        return sp_fail_memory(err, "suppression", floats * sizeof *rows);
-    float *line = rows + ((size_t)height + 2 * side) * width;
-    for (size_t i = 0; i < side * width; i++)
-        rows[i] = rows[(height + side) * width + i] = -INFINITY;
-    for (size_t y = 0; y < height; y++)
-        row_maximum(in + y * width, width, radius, line, rows + (y + side) * width);
-    column_maximum(rows, width, height, radius, out);
-    free(rows);
+    const size_t floats = (window + 1) * width + width + window;
+    float *room = malloc(floats * sizeof *room);
+    if (!room)
+        return sp_fail_memory(err, "suppression", floats * sizeof *room);
+    const columns c = {.kernels = sp_row_kernels_best(),
+                       .in = in,
+                       .width = width,
+                       .height = height,
+                       .radius = radius,
+                       .group = room,
+                       .prefix = room + window * width,
+                       .line = room + (window + 1) * width};
+    walk_columns(&c, sink, context);
+    free(room);
     return SP_OK;
 }
 
-sp_status sp_nms_single(const float *scores, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
-    const size_t pixels = (size_t)width * height;
+typedef struct output {
+    const sp_row_kernels *kernels;
+    const float *scores;
+    float *out;
+    uint32_t width;
+} output;
+
+static void store_maximum(void *context, uint32_t y, const float *a, const float *b) {
+    const output *o = context;
+    o->kernels->larger(a, b, o->out + (size_t)y * o->width, o->width);
+}
+
+static void store_kept(void *context, uint32_t y, const float *a, const float *b) {
+    const output *o = context;
+    const size_t at = (size_t)y * o->width;
+    o->kernels->keep(a, b, o->scores + at, o->out + at, o->width);
+}
+
+sp_status sp_window_maximum(const float *in, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
+    output o = {sp_row_kernels_best(), NULL, out, width};
     if (radius == 0) {
-        memcpy(out, scores, pixels * sizeof *out);
+        memcpy(out, in, (size_t)width * height * sizeof *out);
         return SP_OK;
     }
-    sp_status status = sp_window_maximum(scores, width, height, radius, out, err);
-    for (size_t i = 0; status == SP_OK && i < pixels; i++)
-        out[i] = out[i] == scores[i] ? scores[i] : 0;
-    return status;
+    return walk(in, width, height, radius, store_maximum, &o, err);
+}
+
+sp_status sp_nms_single(const float *scores, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
+    output o = {sp_row_kernels_best(), scores, out, width};
+    if (radius == 0) {
+        memcpy(out, scores, (size_t)width * height * sizeof *out);
+        return SP_OK;
+    }
+    return walk(scores, width, height, radius, store_kept, &o, err);
 }
 
 /* One of the two recovering rounds. `kept` has 1 where a pixel is kept so far; `near` and `rest` are

@@ -1,23 +1,11 @@
 #include <math.h>
-#include <string.h>
 
 #include "features/features.h"
+#include "features/rows.h"
 
 /* Where a pixel falls on the coarse map along one axis of `cells`. */
 static float map_position(uint32_t pixel, uint32_t cells) {
     return ((float)pixel - 3.5f) / (8.0f * (float)cells - 4.5f) * (float)(cells - 1);
-}
-
-/* The sum of squares in sixteen strands, joined pairwise: an order that any vector width can keep. */
-static float sum_of_squares(const float *v) {
-    float strands[16] = {0};
-    for (int i = 0; i < SP_DESCRIPTOR_DIM; i += 16)
-        for (int k = 0; k < 16; k++)
-            strands[k] += v[i + k] * v[i + k];
-    for (int step = 8; step; step /= 2)
-        for (int k = 0; k < step; k++)
-            strands[k] += strands[k + step];
-    return strands[0];
 }
 
 void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out) {
@@ -33,9 +21,5 @@ void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uin
         corner[i] = inside ? map + ((size_t)py * columns + (size_t)px) * SP_DESCRIPTOR_DIM : zero;
     }
     const float w[4] = {(1 - wx) * (1 - wy), wx * (1 - wy), (1 - wx) * wy, wx * wy};
-    for (int i = 0; i < SP_DESCRIPTOR_DIM; i++)
-        out[i] = w[0] * corner[0][i] + w[1] * corner[1][i] + w[2] * corner[2][i] + w[3] * corner[3][i];
-    const float length = fmaxf(sqrtf(sum_of_squares(out)), 1e-12f);
-    for (int i = 0; i < SP_DESCRIPTOR_DIM; i++)
-        out[i] /= length;
+    sp_row_kernels_best()->blend(corner, w, out);
 }

@@ -28,6 +28,12 @@ double check_largest_difference(const float *a, const float *b, size_t n);
 /* Whole engines, level by level, against the reference engine. */
 void check_engines(check *c, const sp_model *model);
 
+/* Each layer of each set of kernels, strip by strip. */
+void check_layers(check *c, const sp_model *model);
+
+/* The loops of the post-processing. */
+void check_rows(check *c);
+
 /* Each kernel's speed. */
 void bench_kernels(check *c, const sp_model *model);
 

@@ -98,10 +98,13 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    if (c.bench)
+    if (c.bench) {
         bench_kernels(&c, model);
-    else
+    } else {
+        check_rows(&c);
+        check_layers(&c, model);
         check_engines(&c, model);
+    }
     sp_model_free(model);
     printf("%u comparisons passed, %u failed\n", c.passed, c.failed);
     return c.failed ? 1 : 0;
