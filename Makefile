@@ -4,7 +4,7 @@ PORT  ?= 20000
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean wheel test-wheel tools-parity
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean wheel test-wheel tools-parity
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,18 @@ $(BUILD)/venv-tools/.ready: tests/tools/requirements.txt
 tools-parity: build $(BUILD)/venv-tools/.ready $(BUILD)/venv-parity/.ready ## feature files, matches and reconstructions against h5py, pycolmap, FAISS, OpenCV and transformers
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/files.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/tools/hf_parity.py
+
+# Training needs PyTorch: an interpreter that has it may be named, else one is made from train/requirements.txt.
+TRAIN_PYTHON ?= .venv-train/bin/python
+
+.venv-train/bin/python: train/requirements.txt
+	@python3 -m venv .venv-train
+	@.venv-train/bin/pip install -q -r train/requirements.txt
+	@touch $@
+
+train-smoke: $(TRAIN_PYTHON) ## test the evaluator, then train for a minute: it must learn, and repeat itself exactly
+	@$(TRAIN_PYTHON) train/test_metrics.py
+	@$(TRAIN_PYTHON) train/smoke.py
 
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i

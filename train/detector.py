@@ -13,17 +13,18 @@ BORDER = 4
 
 
 def spread(points, strength, radius, limit):
-    """Greedy suppression by strength: indices of the points that stay."""
-    order = np.argsort(-strength, kind="stable")
+    """Greedy suppression by strength, on rounded pixels: indices of the points that stay."""
     kept = []
-    p = points[order]
-    for i in range(len(order)):
+    q = np.rint(points).astype(int) + radius
+    taken = np.zeros(tuple(q.max(0)[::-1] + radius + 1) if len(q) else (1, 1), bool)
+    for i in np.argsort(-strength, kind="stable"):
         if len(kept) == limit:
             break
-        q = p[kept]
-        if radius == 0 or len(q) == 0 or not ((np.abs(q - p[i]).max(1)) <= radius).any():
+        x, y = q[i]
+        if radius == 0 or not taken[y, x]:
             kept.append(i)
-    return order[kept]
+            taken[y - radius:y + radius + 1, x - radius:x + radius + 1] = True
+    return np.array(kept, int)
 
 
 def peaks(score, radius, threshold=0.0, border=BORDER, limit=None):

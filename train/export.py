@@ -1,9 +1,9 @@
 """Writes a checkpoint's averaged weights as safetensors (float16), with what made them in the metadata.
 
-    python3 train/export.py run/checkpoint.pt superpoint.safetensors --calibrate PICTURES [--report eval.json]
+    python3 train/export.py run/checkpoint.pt superpoint.safetensors --calibrate SET [--report eval.json]
 
 --calibrate shifts the dustbin's bias so that the default threshold of 0.005 leaves, in the median, --points points
-on the pictures of a folder at 640x480 (radius 4, border 4). All scores of a cell shrink or grow together, so the
+on the first pictures of a set of pairs at 640x480 (radius 4, border 4). All scores of a cell shrink or grow together, so the
 order within a cell stays, and the order between cells very nearly.
 """
 import argparse
@@ -17,9 +17,11 @@ import torch
 import data
 import detector
 import evaluate
+import pairs
 from model import load_shipping, save_shipping, shipping_weights
 
 THRESHOLD = 0.005
+MOST = 30
 BIAS = "keypoint_decoder.conv_score_b.bias"
 
 
@@ -37,9 +39,10 @@ def count(lg, shift):
 
 
 def calibrate(path, folder, points):
-    """The shift, by bisection, and the counts with it."""
+    """The shift, by bisection, and the counts with it, over at most MOST pictures of the set."""
     net = load_shipping(path)
-    maps = [logits(net, evaluate.read(p, (640, 480))[0]) for p in sorted(pathlib.Path(folder).iterdir())]
+    files = sorted({p for _, _, p, _, _ in pairs.load(folder)})
+    maps = [logits(net, evaluate.read(p, (640, 480))[0]) for p in files[::max(1, len(files) // MOST)]]
     low, high = -8.0, 8.0
     for _ in range(18):
         mid = (low + high) / 2
@@ -54,7 +57,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("checkpoint", type=pathlib.Path)
     a.add_argument("out", type=pathlib.Path)
-    a.add_argument("--calibrate", type=pathlib.Path, help="folder of ordinary pictures")
+    a.add_argument("--calibrate", type=pathlib.Path, help="set of pairs, as pairs.py makes")
     a.add_argument("--points", type=int, default=700)
     a.add_argument("--report", type=pathlib.Path, help="evaluate.py's JSON, whose figures go into the metadata")
     a.add_argument("--current", action="store_true", help="the weights of the last step, not their average")

@@ -9,7 +9,8 @@ from model import CELL
 SPREAD = 0.5   # sigma (px) of a label's footprint
 HEIGHT = 0.23  # score of a label of strength 1: with it the four pixels of a half-way label still sum below 1
 NEAR = 8.0     # px: other points closer than this are neither matches nor counter-examples
-CORNER_WEIGHT = 4.0
+CORNER_WEIGHT, PLACE_WEIGHT = 4.0, 4.0  # see detector_loss
+GROUP = 8      # pairs whose points are compared with one another
 POINTS = 160   # labels per view, and as many random points, that learn descriptors
 
 
@@ -115,12 +116,17 @@ def targets(labels, h, inside, size):
 def detector_loss(logits, target, mask):
     """Cross-entropy less the target's own entropy (so 0 is perfect), averaged over valid cells.
 
-    Four cells of five hold no corner: the others weigh more, by the mass that their target puts on pixels.
+    Four cells of five hold no corner: the others weigh more, by the mass that their target puts on pixels. Where in
+    its cell a corner lies is learnt last and decides the localisation error: that part of the divergence, which the
+    mass on pixels scales down, counts PLACE_WEIGHT times more.
     """
     lg = logits.float().flatten(2).transpose(1, 2)[mask]
     t = target[mask]
     kl = (t * (t.clamp(min=1e-9).log() - lg.log_softmax(-1))).sum(-1)
-    return (kl * (1 + CORNER_WEIGHT * (1 - t[:, 64]))).mean()
+    mass = t[:, :64].sum(-1)
+    inner = t[:, :64] / mass.clamp(min=1e-6)[:, None]
+    place = (inner * (inner.clamp(min=1e-9).log() - lg[:, :64].log_softmax(-1))).sum(-1) * mass
+    return (kl * (1 + CORNER_WEIGHT * (1 - t[:, 64])) + PLACE_WEIGHT * place).mean()
 
 
 def sample(desc, points):
@@ -133,10 +139,15 @@ def sample(desc, points):
 def descriptor_loss(da, db, pa, qa, ok, log_scale):
     """Symmetric cross-entropy of matching all points of the batch: pa (n, m, 2) in view a is qa in view b.
 
-    Counter-examples are the other points of the same pair (but those closer than NEAR) and of all other pairs.
+    Counter-examples are the other points of the same pair (but those closer than NEAR) and of the other pairs,
+    GROUP pairs at a time.
     Returns the loss and the share of points whose nearest neighbour within the pair is right.
     """
-    n, m, _ = pa.shape
+    n = pa.shape[0]
+    if n > GROUP:  # the table of similarities grows with the square of the points
+        parts = [descriptor_loss(*(t[i:i + GROUP] for t in (da, db, pa, qa, ok)), log_scale) for i in range(0, n, GROUP)]
+        return sum(p[0] for p in parts) / len(parts), sum(p[1] for p in parts) / len(parts)
+    m = pa.shape[1]
     a, b = sample(da, pa), sample(db, qa)
     pair = torch.arange(n, device=pa.device)[:, None].expand(n, m)[ok]
     xa, xb, pp, qq = a[ok], b[ok], pa[ok], qa[ok]

@@ -7,7 +7,7 @@ that confidence intervals draw by.
     python3 train/pairs.py heldout --data DIR --out SET       pairs made from the manifest's held-out pictures
     python3 train/pairs.py folder --from DIR --out SET        pairs made from the pictures of any folder
     python3 train/pairs.py sweep --data DIR --out SET         rotation, scale, blur, noise and JPEG sweeps
-    python3 train/pairs.py opencv --from DIR --out SET        graf1-graf3 and leuvenA-leuvenB of opencv-doc's data
+    python3 train/pairs.py opencv --from DIR --out SET        graf1-graf3 of opencv-doc's data
 """
 import argparse
 import pathlib
@@ -138,12 +138,11 @@ def sweep(pictures, out, seed):
 
 
 def opencv(source, out):
-    """The two classical pairs. leuven's cameras stood still: its truth is the identity."""
+    """The graffiti wall. (leuvenA and leuvenB of the same folder are a street from two places: no homography.)"""
     read = lambda n: luma(cv2.imread(str(source / n)))
     store = cv2.FileStorage(str(source / "H1to3p.xml"), cv2.FILE_STORAGE_READ)
     h = store.getFirstTopLevelNode().mat()
     write(out / "v_graf", [read("graf1.png"), read("graf3.png")], [h])
-    write(out / "i_leuven", [read("leuvenA.jpg"), read("leuvenB.jpg")], [np.eye(3)])
 
 
 def load(folder):

@@ -1,0 +1,71 @@
+"""The whole recipe in one command: pictures, labels, two rounds of training, export, evaluation.
+
+    python3 train/recipe.py --dir work/ --preset gpu      about half an hour on one large GPU with 16 CPU cores
+    python3 train/recipe.py --dir work/ --preset cpu      what a few hours on a small CPU allow
+    python3 train/recipe.py --dir work/ --preset tiny     minutes: shows that every step runs
+
+Each step leaves its file below --dir and is skipped when the file is there, so a stopped run goes on where it was.
+Round one learns the labels of the corner measure; round two goes on with labels by the detector of round one, on
+patches that it has not seen.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PRESETS = {
+    #         patches of round 1, 2; views; steps of round 1, all; decay; pairs; view's side; device, workers
+    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, pairs=32, size=208, device="cuda", workers=1),
+    "cpu": dict(first=2400, second=0, views=16, stop=0, steps=9000, decay=3000, pairs=6, size=160, device="cpu", workers=2),
+    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, pairs=2, size=96, device="cpu", workers=2),
+}
+SHARD = 2000
+
+
+def call(script, *args):
+    command = [sys.executable, str(HERE / script), *map(str, args)]
+    print("+", " ".join(command), file=sys.stderr, flush=True)
+    subprocess.run(command, check=True)
+
+
+def shards(o, p, name, count, offset, extra):
+    out = []
+    for first in range(0, count, SHARD):
+        path = o.dir / f"{name}-{first}.npz"
+        if not path.exists():
+            call("pool.py", "--data", o.dir / "data", "--out", path, "--from", offset + first, "--to", offset + min(count, first + SHARD),
+                 "--views", p["views"], "--jobs", os.cpu_count(), *extra)
+        out.append(path)
+    return out
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--dir", type=pathlib.Path, required=True)
+    a.add_argument("--preset", choices=PRESETS, default="cpu")
+    o = a.parse_args()
+    p = PRESETS[o.preset]
+    o.dir.mkdir(parents=True, exist_ok=True)
+    run, weights, sets = o.dir / "run", o.dir / "superpoint.safetensors", o.dir / "sets"
+    call("test_metrics.py")
+    call("data.py", "fetch", o.dir / "data")
+    train = ["--out", run, "--steps", p["steps"], "--decay", p["decay"], "--pairs", p["pairs"], "--size", p["size"], "--device", p["device"],
+             "--workers", p["workers"], "--ramp", max(10, p["steps"] // 6), "--weight", 12]
+    pool = shards(o, p, "first", p["first"], 0, [])
+    if p["second"]:
+        call("train.py", "--pool", *pool, *train, "--stop", p["stop"])
+        if not (o.dir / "first.safetensors").exists():
+            call("export.py", run / "checkpoint.pt", o.dir / "first.safetensors")
+        pool = shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
+    call("train.py", "--pool", *pool, *train)
+    if not (sets / "heldout").exists():
+        call("pairs.py", "heldout", "--data", o.dir / "data", "--out", sets / "heldout")
+    call("export.py", run / "checkpoint.pt", weights, "--calibrate", sets / "heldout")
+    methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
+    call("evaluate.py", sets / "heldout", "--method", weights, *methods, "--json", o.dir / "evaluation.json", "--device", p["device"])
+
+
+if __name__ == "__main__":
+    main()
