@@ -4,7 +4,7 @@ PORT  ?= 20000
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity format check-format install clean wheel test-wheel tools-parity
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package format check-format install clean wheel test-wheel tools-parity
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,24 @@ parity: build $(BUILD)/venv-parity/.ready ## compare with transformers, PyTorch,
 	@$(BUILD)/venv-parity/bin/python tests/parity/image_parity.py $(BUILD)/lib/libsuperpoint.so
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/parity/network_parity.py --engines reference --pictures 0
+
+# tt wants a newer typer than the one that it runs with.
+$(BUILD)/venv-tt/.ready: tests/manager/requirements.txt
+	@scripts/install-packages parity
+	@python3 -m venv $(BUILD)/venv-tt
+	@$(BUILD)/venv-tt/bin/pip install -q --disable-pip-version-check -r $<
+	@$(BUILD)/venv-tt/bin/pip install -q --disable-pip-version-check typer==0.16.0 2>/dev/null
+	@touch $@
+
+manager-parity: build $(BUILD)/venv-parity/.ready $(BUILD)/venv-tt/.ready ## run tt-model with the real tt, huggingface_hub, transformers and Docker
+	@scripts/install-packages docker
+	@TT_MODEL_BIN=$(BUILD)/bin/tt-model $(BUILD)/venv-parity/bin/python tests/manager/parity_hf.py
+	@TT_MODEL_BIN=$(BUILD)/bin/tt-model TT_BIN=$(BUILD)/venv-tt/bin/tt python3 tests/manager/parity_tt.py || test $$? = 77
+
+package: build ## build the package superpoint-p150 into dist/, with a card of figures measured now
+	@packaging/rootfs.sh $(BUILD) build/rootfs
+	@packaging/reports.sh $(BUILD)
+	@$(BUILD)/bin/tt-model package --container packaging/tt-model.yaml --out dist/superpoint-p150
 
 # The frameworks that the benchmark is run against.
 $(BUILD)/venv-bench/.ready: bench/requirements.txt
