@@ -58,6 +58,8 @@ int sp_exif_orientation(sp_bytes exif) {
 int sp_xmp_orientation(sp_bytes xmp) {
     static const char name[] = "tiff:Orientation";
     const size_t length = sizeof name - 1;
+    if (xmp.size == 0)
+        return 0;
     const uint8_t *p = xmp.data, *end = xmp.data + xmp.size;
     while ((p = memmem(p, (size_t)(end - p), name, length)) != NULL) {
         p += length;

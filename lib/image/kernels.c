@@ -5,7 +5,9 @@
 
 const sp_image_kernels *sp_image_kernels_for(sp_cpu_level level) {
 #if defined(__x86_64__)
-    if (level >= SP_CPU_AVX2 && level <= SP_CPU_AMX)
+    if (level == SP_CPU_AVX512VNNI || level == SP_CPU_AMX)
+        return &sp_image_kernels_avx512vnni;
+    if (level == SP_CPU_AVX2 || level == SP_CPU_AVX512)
         return &sp_image_kernels_avx2;
 #endif
     (void)level;
@@ -34,6 +36,11 @@ static void resample_row(const sp_filter *f, const uint8_t *in, uint8_t *out) {
             sum += from[t] * w[t];
         out[i] = to_byte(sum);
     }
+}
+
+static bool choose_row(sp_filter *f) {
+    f->row = resample_row;
+    return true;
 }
 
 /* A part of the columns at a time, whose sums stay close by. */
@@ -85,4 +92,4 @@ static void red(const uint8_t *y, const uint8_t *cr, size_t n, uint8_t *out) {
     }
 }
 
-const sp_image_kernels sp_image_kernels_c = {resample_row, resample_columns, upsample_h2v1, upsample_h2v2, red};
+const sp_image_kernels sp_image_kernels_c = {choose_row, resample_columns, upsample_h2v1, upsample_h2v2, red};

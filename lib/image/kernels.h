@@ -9,8 +9,8 @@
 #include "image/resample.h"
 
 typedef struct sp_image_kernels {
-    /* One row of one channel through `f` into f->out bytes. */
-    void (*resample_row)(const sp_filter *f, const uint8_t *in, uint8_t *out);
+    /* Set f->row and f->packed to the fastest that suits the filter; false when memory is out. Once a filter. */
+    bool (*choose_row)(sp_filter *f);
 
     /* `n` columns of `count` rows, weighted by `weights` as in sp_filter. */
     void (*resample_columns)(const uint8_t *const *rows, const int32_t *weights, uint32_t count, size_t n,
@@ -33,7 +33,7 @@ const sp_image_kernels *sp_image_kernels_here(void);
 
 extern const sp_image_kernels sp_image_kernels_c;
 #if defined(__x86_64__)
-extern const sp_image_kernels sp_image_kernels_avx2;
+extern const sp_image_kernels sp_image_kernels_avx2, sp_image_kernels_avx512vnni;
 #endif
 
 #endif

@@ -2,17 +2,46 @@
  * AVX2. Weights of 22 bits do not fit the 16-bit multiplier: each is split in two parts, high * 2^11 + low, whose
  * products are summed apart and joined at the end. All sums are exact, so their order does not matter.
  */
-#include "image/kernels.h"
+#include "image/kernels_x86.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/size.h"
 
 #define AVX2 __attribute__((target("avx2")))
 
-enum { LOW_BITS = SP_WEIGHT_LOW_BITS, LANES = SP_FILTER_BLOCK };
+enum { LOW_BITS = 11, LANES = 8 };
+
+/*
+ * Weights in the shape that resample_row wants: in blocks of eight inputs from start[i] on, which is chosen so that no
+ * block reads over the end of the row. For outputs i and i + 1, i even, and each block: eight low parts of i, eight of
+ * i + 1, eight high parts of i, eight of i + 1. Outputs are padded to eight.
+ */
+typedef struct packed_filter {
+    uint32_t blocks, padded;
+    uint32_t *start;
+    int16_t *split;
+    max_align_t memory[];
+} packed_filter;
+
+static void pack_output(const sp_filter *f, packed_filter *p, uint32_t i) {
+    const uint32_t span = p->blocks * LANES;
+    p->start[i] = f->first[i] < f->in - span ? f->first[i] : f->in - span;
+    for (uint32_t t = 0; t < f->count[i]; t++) {
+        const uint32_t at = f->first[i] - p->start[i] + t;
+        const int32_t w = f->weights[(size_t)i * f->taps + t];
+        int16_t *block = p->split + ((size_t)(i / 2) * p->blocks + at / LANES) * 4 * LANES;
+        block += (i & 1) * LANES + at % LANES;
+        block[0] = (int16_t)(w & ((1 << LOW_BITS) - 1));
+        block[2 * LANES] = (int16_t)(w >> LOW_BITS);
+    }
+}
 
 /* (high * 2^11 + low + half) >> 22 of eight sums. */
 AVX2 static inline __m256i join(__m256i low, __m256i high) {
@@ -28,7 +57,7 @@ AVX2 static inline __m256i load_pair(const uint8_t *a, const uint8_t *b) {
 }
 
 /* Partial sums of outputs i and i + 1, four 32-bit lanes each, over all blocks of eight inputs. */
-AVX2 static inline __m256i dot_pair(const sp_filter *f, const uint8_t *in, size_t i) {
+AVX2 static inline __m256i dot_pair(const packed_filter *f, const uint8_t *in, size_t i) {
     const int16_t *w = f->split + i * f->blocks * 2 * LANES; /* of a pair: low, low, high, high for each block */
     const uint8_t *a = in + f->start[i], *b = in + f->start[i + 1];
     __m256i low = _mm256_setzero_si256(), high = low;
@@ -42,15 +71,12 @@ AVX2 static inline __m256i dot_pair(const sp_filter *f, const uint8_t *in, size_
 
 /* Eight outputs at a time; the last ones by way of a buffer. */
 AVX2 static void resample_row(const sp_filter *f, const uint8_t *in, uint8_t *out) {
-    if (!f->split) {
-        sp_image_kernels_c.resample_row(f, in, out);
-        return;
-    }
+    const packed_filter *p = f->packed;
     const __m256i half = _mm256_set1_epi32(1 << (SP_WEIGHT_BITS - 1));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    for (size_t i = 0; i < f->padded; i += LANES) {
-        const __m256i a = _mm256_hadd_epi32(dot_pair(f, in, i), dot_pair(f, in, i + 2));
-        const __m256i b = _mm256_hadd_epi32(dot_pair(f, in, i + 4), dot_pair(f, in, i + 6));
+    for (size_t i = 0; i < p->padded; i += LANES) {
+        const __m256i a = _mm256_hadd_epi32(dot_pair(p, in, i), dot_pair(p, in, i + 2));
+        const __m256i b = _mm256_hadd_epi32(dot_pair(p, in, i + 4), dot_pair(p, in, i + 6));
         __m256i sum = _mm256_hadd_epi32(a, b); /* 0 2 4 6 | 1 3 5 7 */
         sum = _mm256_srai_epi32(_mm256_add_epi32(sum, half), SP_WEIGHT_BITS);
         sum = _mm256_permutevar8x32_epi32(sum, order);
@@ -64,6 +90,28 @@ AVX2 static void resample_row(const sp_filter *f, const uint8_t *in, uint8_t *ou
             memcpy(out + i, last, f->out - i);
         }
     }
+}
+
+bool sp_image_choose_row_avx2(sp_filter *f) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < f->out; i++)
+        most = f->count[i] > most ? f->count[i] : most;
+    const uint32_t blocks = (most + LANES - 1) / LANES, padded = (uint32_t)sp_round_up(f->out, LANES);
+    if (f->in < blocks * LANES) /* a short row */
+        return sp_image_kernels_c.choose_row(f);
+    const size_t split = (size_t)padded * blocks * 2 * LANES * sizeof(int16_t);
+    packed_filter *p = calloc(1, sizeof *p + split + padded * sizeof *p->start);
+    if (!p)
+        return false;
+    p->blocks = blocks;
+    p->padded = padded;
+    p->split = (int16_t *)p->memory;
+    p->start = (uint32_t *)((uint8_t *)p->memory + split);
+    for (uint32_t i = 0; i < f->out; i++)
+        pack_output(f, p, i);
+    f->packed = p;
+    f->row = resample_row;
+    return true;
 }
 
 /* Sixteen columns. Two rows at a time: their pixels side by side meet their two weights in one multiplication. */
@@ -91,8 +139,8 @@ AVX2 static inline void columns_16(const uint8_t *const *rows, const int32_t *we
     _mm_storeu_si128((__m128i *)out, bytes);
 }
 
-AVX2 static void resample_columns(const uint8_t *const *rows, const int32_t *weights, uint32_t count, size_t n,
-                                  uint8_t *out) {
+AVX2 void sp_image_resample_columns_avx2(const uint8_t *const *rows, const int32_t *weights, uint32_t count, size_t n,
+                                         uint8_t *out) {
     if (n < 16) {
         sp_image_kernels_c.resample_columns(rows, weights, count, n, out);
         return;
@@ -112,7 +160,7 @@ AVX2 static inline void store_in_turn(uint8_t *out, __m256i even, __m256i odd) {
     _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(even, _mm256_slli_epi16(odd, 8)));
 }
 
-AVX2 static void upsample_h2v1(const uint8_t *in, size_t n, uint8_t *out) {
+AVX2 void sp_image_upsample_h2v1_avx2(const uint8_t *in, size_t n, uint8_t *out) {
     const __m256i three = _mm256_set1_epi16(3), one = _mm256_set1_epi16(1), two = _mm256_set1_epi16(2);
     size_t i = 1;
     for (; i + 17 <= n; i += 16) {
@@ -141,7 +189,7 @@ static inline uint32_t column_sum(const uint8_t *near, const uint8_t *far, size_
     return 3u * near[i] + far[i];
 }
 
-AVX2 static void upsample_h2v2(const uint8_t *near, const uint8_t *far, size_t n, uint8_t *out) {
+AVX2 void sp_image_upsample_h2v2_avx2(const uint8_t *near, const uint8_t *far, size_t n, uint8_t *out) {
     const __m256i eight = _mm256_set1_epi16(8), seven = _mm256_set1_epi16(7);
     size_t i = 1;
     for (; i + 17 <= n; i += 16) {
@@ -174,7 +222,7 @@ AVX2 static inline __m256i red_offset(__m256i cr) {
     return _mm256_add_epi16(_mm256_add_epi16(x, _mm256_mulhi_epi16(x, factor)), carry);
 }
 
-AVX2 static void red(const uint8_t *y, const uint8_t *cr, size_t n, uint8_t *out) {
+AVX2 void sp_image_red_avx2(const uint8_t *y, const uint8_t *cr, size_t n, uint8_t *out) {
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
         const __m256i a = _mm256_add_epi16(load_words(y + i), red_offset(load_words(cr + i)));
@@ -185,7 +233,9 @@ AVX2 static void red(const uint8_t *y, const uint8_t *cr, size_t n, uint8_t *out
     sp_image_kernels_c.red(y + i, cr + i, n - i, out + i);
 }
 
-const sp_image_kernels sp_image_kernels_avx2 = {resample_row, resample_columns, upsample_h2v1, upsample_h2v2, red};
+const sp_image_kernels sp_image_kernels_avx2 = {sp_image_choose_row_avx2, sp_image_resample_columns_avx2,
+                                                sp_image_upsample_h2v1_avx2, sp_image_upsample_h2v2_avx2,
+                                                sp_image_red_avx2};
 
 #else
 typedef int sp_image_no_avx2; /* a file must hold something */

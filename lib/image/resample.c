@@ -60,41 +60,8 @@ void sp_filter_free(sp_filter *f) {
     free(f->first);
     free(f->count);
     free(f->weights);
-    free(f->split);
-    free(f->start);
+    free(f->packed);
     *f = (sp_filter){0};
-}
-
-/* Output i of weights[i * taps ...] into its place in the blocks. */
-static void split_weights(sp_filter *f, uint32_t i) {
-    const uint32_t span = f->blocks * SP_FILTER_BLOCK;
-    f->start[i] = f->first[i] < f->in - span ? f->first[i] : f->in - span;
-    for (uint32_t t = 0; t < f->count[i]; t++) {
-        const uint32_t at = f->first[i] - f->start[i] + t;
-        const int32_t w = f->weights[(size_t)i * f->taps + t];
-        int16_t *block = f->split + ((size_t)(i / 2) * f->blocks + at / SP_FILTER_BLOCK) * 4 * SP_FILTER_BLOCK;
-        block += (i & 1) * SP_FILTER_BLOCK + at % SP_FILTER_BLOCK;
-        block[0] = (int16_t)(w & ((1 << SP_WEIGHT_LOW_BITS) - 1));
-        block[2 * SP_FILTER_BLOCK] = (int16_t)(w >> SP_WEIGHT_LOW_BITS);
-    }
-}
-
-sp_status sp_filter_split(sp_filter *f, sp_error *err) {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < f->out; i++)
-        most = f->count[i] > most ? f->count[i] : most;
-    f->blocks = (most + SP_FILTER_BLOCK - 1) / SP_FILTER_BLOCK;
-    f->padded = (uint32_t)sp_round_up(f->out, SP_FILTER_BLOCK);
-    if (f->in < f->blocks * SP_FILTER_BLOCK)
-        return SP_OK;
-    const size_t parts = (size_t)f->padded * f->blocks * 2 * SP_FILTER_BLOCK;
-    f->split = calloc(parts, sizeof *f->split);
-    f->start = calloc(f->padded, sizeof *f->start);
-    if (!f->split || !f->start)
-        return sp_fail_memory(err, "resampling weights", parts * sizeof *f->split);
-    for (uint32_t i = 0; i < f->out; i++)
-        split_weights(f, i);
-    return SP_OK;
 }
 
 /* Three channels side by side. */
@@ -115,7 +82,7 @@ static void along_row(const sp_resampler *r, const uint8_t *in, uint8_t *out) {
     if (r->x.in == r->x.out) /* Pillow leaves a pass out that would not change the size */
         memcpy(out, in, (size_t)r->x.out * r->channels);
     else if (r->channels == 1)
-        r->kernels->resample_row(&r->x, in, out);
+        r->x.row(&r->x, in, out);
     else
         resample_row_rgb(&r->x, in, out);
 }
@@ -174,8 +141,8 @@ sp_status sp_resampler_open(sp_resampler *r, uint32_t in_width, uint32_t in_heig
     sp_status status = sp_filter_make(in_width, out_width, &r->x, err);
     if (status == SP_OK)
         status = sp_filter_make(in_height, out_height, &r->y, err);
-    if (status == SP_OK && channels == 1)
-        status = sp_filter_split(&r->x, err);
+    if (status == SP_OK && channels == 1 && !r->kernels->choose_row(&r->x))
+        status = sp_fail(err, SP_ERR_MEMORY, "out of memory: resampling weights");
     if (status == SP_OK)
         status = allocate(r, err);
     if (status != SP_OK)

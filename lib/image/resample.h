@@ -21,24 +21,14 @@ typedef struct sp_filter {
     uint32_t taps; /* most inputs of an output */
     uint32_t *first, *count;
     int32_t *weights; /* 0 behind `count` */
-    /* The same for vector kernels, see sp_filter_split; NULL where they cannot be used. */
-    int16_t *split;
-    uint32_t *start;
-    uint32_t blocks, padded;
+    /* One row of one channel, `in` inputs to `out` outputs: the way that sp_image_kernels.choose_row took, and the
+     * weights in the shape that it wants, or NULL. */
+    void (*row)(const struct sp_filter *filter, const uint8_t *in, uint8_t *out);
+    void *packed;
 } sp_filter;
 
 sp_status sp_filter_make(uint32_t in, uint32_t out, sp_filter *filter, sp_error *err);
 void sp_filter_free(sp_filter *filter);
-
-/*
- * Add weights in the shape that vector kernels want: split into two parts of 11 bits, and in blocks of eight inputs
- * from start[i] on, which is chosen so that no block reads over the end of the row. For outputs i and i + 1, i even,
- * and each block: eight low parts of i, eight of i + 1, eight high parts of i, eight of i + 1. Outputs are padded to
- * eight. Does nothing for rows shorter than the blocks.
- */
-#define SP_WEIGHT_LOW_BITS 11
-#define SP_FILTER_BLOCK 8
-sp_status sp_filter_split(sp_filter *filter, sp_error *err);
 
 struct sp_image_kernels;
 
