@@ -1,6 +1,6 @@
 # The front of the build. CMake does the work, in build/; sanitizer builds have folders of their own.
 BUILD ?= build
-PORT  ?= 20000
+PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
@@ -20,7 +20,7 @@ build: deps ## build programs and library into build/ (programs in build/bin)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 serve: build ## build, then serve on port 20000 or the next free one
-	@exec $(BUILD)/bin/superpoint serve --port $(PORT)
+	@exec $(BUILD)/bin/superpoint serve $(if $(PORT),--port $(PORT))
 
 test: test-release test-asan ## every test, in a release build and under address and undefined-behaviour sanitizers
 

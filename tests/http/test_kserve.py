@@ -21,7 +21,7 @@ class KServe(ServerTest):
         length = answer.header("inference-header-content-length")
         found = json.loads(answer.body[:int(length)] if length else answer.body)
         if status != 200:
-            self.assertEqual(set(found), {"error"})
+            self.assertEqual(found["error"], found["detail"])
             return found["error"]
         tail = answer.body[int(length):] if length else b""
         outputs = {}

@@ -10,11 +10,19 @@
 #include "common/npz.h"
 #include "server.h"
 
+void answer_put_error(buffer *out, bool kserve, const char *text) {
+    buffer_text(out, "{\"detail\": ");
+    json_put_string(out, text);
+    if (kserve) {
+        buffer_text(out, ", \"error\": ");
+        json_put_string(out, text);
+    }
+    buffer_text(out, "}\n");
+}
+
 void answer_error(job *j, int status, const char *text) {
     buffer_clear(&j->answer);
-    buffer_text(&j->answer, j->kind == BODY_KSERVE ? "{\"error\": " : "{\"detail\": ");
-    json_put_string(&j->answer, text);
-    buffer_text(&j->answer, "}\n");
+    answer_put_error(&j->answer, j->kind == BODY_KSERVE, text);
     j->status = status;
     j->content_type = "application/json";
 }

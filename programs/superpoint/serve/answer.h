@@ -4,7 +4,10 @@
 
 #include "job.h"
 
-/* {"detail": text}, or {"error": text} for KServe, as the job's answer. */
+/* {"detail": text}; for KServe also as "error", which its clients look for. */
+void answer_put_error(buffer *out, bool kserve, const char *text);
+
+/* The same as the job's answer. */
 void answer_error(job *j, int status, const char *text);
 
 /* The features of all pictures, in the form that was asked for. */

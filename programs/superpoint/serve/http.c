@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "answer.h"
 #include "clock.h"
 #include "common/fail.h"
 #include "common/input.h"
@@ -29,6 +30,10 @@ static void put_headers(request *r, struct MHD_Response *response, const char *t
     MHD_add_response_header(response, "X-Request-Id", r->id);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (type && strncmp(type, "text/html", 9) == 0)
+        MHD_add_response_header(response, "Content-Security-Policy",
+                                "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
+                                "frame-ancestors 'self'; form-action 'none'");
     if (s->config.cors_origin) {
         MHD_add_response_header(response, "Access-Control-Allow-Origin", s->config.cors_origin);
         MHD_add_response_header(response, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
@@ -92,9 +97,7 @@ enum MHD_Result http_error(request *r, int status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    buffer_text(&body, r->route && r->route->kind == BODY_KSERVE ? "{\"error\": " : "{\"detail\": ");
-    json_put_string(&body, text);
-    buffer_text(&body, "}\n");
+    answer_put_error(&body, r->route->kind == BODY_KSERVE, text);
     return http_answer(r, status, "application/json", &body);
 }
 

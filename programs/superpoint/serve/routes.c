@@ -6,6 +6,8 @@
 #include "common/jsonout.h"
 #include "common/params.h"
 #include "http.h"
+#include "openapi.h"
+#include "page.h"
 
 const char *server_trouble(server *s, char *room, size_t size) {
     if (atomic_load(&s->draining))
@@ -195,6 +197,30 @@ static enum MHD_Result v2_model(request *r) {
                        "{\"name\": \"descriptors\", \"datatype\": \"FP16\", \"shape\": [-1, 256]}]}\n");
 }
 
+static enum MHD_Result openapi(request *r) {
+    buffer body = {0};
+    openapi_text(r->server, &body);
+    return http_answer(r, 200, "application/json", &body);
+}
+
+/* A file of the page, by the path's last part. */
+static enum MHD_Result page(request *r) {
+    static const char *const types[][2] = {{".html", "text/html; charset=utf-8"},
+                                           {".css", "text/css; charset=utf-8"},
+                                           {".js", "text/javascript; charset=utf-8"},
+                                           {".svg", "image/svg+xml"}};
+    const char *name = strcmp(r->path, "/") == 0       ? "index.html"
+                       : strcmp(r->path, "/docs") == 0 ? "docs.html"
+                                                       : r->path + 1;
+    const page_file *f = page_files;
+    while (f->name && strcmp(f->name, name) != 0)
+        f++;
+    for (size_t i = 0; f->name && i < sizeof types / sizeof types[0]; i++)
+        if (strstr(f->name, types[i][0]))
+            return http_answer_static(r, 200, types[i][1], f->bytes, f->size);
+    return http_error(r, 404, "there is nothing at %.100s", r->path);
+}
+
 #define GET "GET, HEAD, OPTIONS"
 
 static const route routes[] = {
@@ -215,6 +241,15 @@ static const route routes[] = {
     {"/v2/models/superpoint/versions/1", GET, false, false, v2_model, BODY_KSERVE},
     {"/v2/models/superpoint/versions/1/ready", GET, true, true, v2_ready, BODY_KSERVE},
     {"/v2/models/superpoint/versions/1/infer", "POST, OPTIONS", false, false, NULL, BODY_KSERVE},
+    {"/openapi.json", GET, true, false, openapi, BODY_JSON},
+    {"/", GET, true, true, page, BODY_JSON},
+    {"/docs", GET, true, true, page, BODY_JSON},
+    {"/app.js", GET, true, true, page, BODY_JSON},
+    {"/docs.js", GET, true, true, page, BODY_JSON},
+    {"/icon.svg", GET, true, true, page, BODY_JSON},
+    {"/matcher.js", GET, true, true, page, BODY_JSON},
+    {"/npz.js", GET, true, true, page, BODY_JSON},
+    {"/style.css", GET, true, true, page, BODY_JSON},
     {NULL, "OPTIONS", true, true, NULL, BODY_JSON}, /* any other */
 };
 enum { ROUTES = sizeof routes / sizeof routes[0] };

@@ -1,0 +1,13 @@
+# cmake -DOUT=page.c -DFILES=a;b -P embed.cmake: the files as arrays of bytes in C.
+set(text "/* Made by embed.cmake from web/. */\n#include \"page.h\"\n\n")
+set(table "const page_file page_files[] = {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  string(MAKE_C_IDENTIFIER ${name} id)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
+  string(APPEND text "static const unsigned char ${id}[] = {\n${bytes}\n};\n")
+  string(APPEND table "    {\"${name}\", ${id}, sizeof ${id}},\n")
+endforeach()
+file(WRITE ${OUT} "${text}\n${table}    {NULL, NULL, 0},\n};\n")
