@@ -4,7 +4,7 @@ PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package format check-format install clean wheel test-wheel tools-parity
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,22 @@ TRAIN_PYTHON ?= .venv-train/bin/python
 train-smoke: $(TRAIN_PYTHON) ## test the evaluator, then train for a minute: it must learn, and repeat itself exactly
 	@$(TRAIN_PYTHON) train/test_metrics.py
 	@$(TRAIN_PYTHON) train/smoke.py
+
+$(BUILD)/venv-http/.ready: tests/parity/http-requirements.txt
+	@scripts/install-packages parity
+	@python3 -m venv $(BUILD)/venv-http
+	@$(BUILD)/venv-http/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+http-parity: build $(BUILD)/venv-http/.ready ## hold the service against numpy, tritonclient, prometheus_client and schemathesis
+	@SUPERPOINT=$(CURDIR)/$(BUILD)/bin/superpoint $(BUILD)/venv-http/bin/python tests/parity/http_parity.py
+
+page-test: build $(BUILD)/venv-http/.ready ## drive the demo page in Chromium; screenshots in build/page
+	@scripts/install-packages page
+	@SUPERPOINT=$(CURDIR)/$(BUILD)/bin/superpoint $(BUILD)/venv-http/bin/python tests/page/page_test.py $(BUILD)/page
+
+load-test: build ## 200 connections for two minutes, slow-loris, malformed requests
+	@SUPERPOINT=$(BUILD)/bin/superpoint python3 tests/load/load.py
 
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i

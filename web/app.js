@@ -143,8 +143,14 @@ function place() {
     const s = Math.min(1, most / Math.max(a.bitmap.width, a.bitmap.height));
     return { w: Math.round(a.bitmap.width * s), h: Math.round(a.bitmap.height * s), at: [{ x: 0, y: 0, s }] };
   }
-  const h = Math.min(700, Math.max(a.bitmap.height, b.bitmap.height));
-  const sa = h / a.bitmap.height, sb = h / b.bitmap.height, wa = Math.round(a.bitmap.width * sa), gap = 12;
+  const gap = 12;
+  if (a.bitmap.width / a.bitmap.height + b.bitmap.width / b.bitmap.height > 2.2) { // wide ones: one above the other
+    const w = Math.min(1100, Math.max(a.bitmap.width, b.bitmap.width));
+    const sa = w / a.bitmap.width, sb = w / b.bitmap.width, ha = Math.round(a.bitmap.height * sa);
+    return { w, h: ha + gap + Math.round(b.bitmap.height * sb), at: [{ x: 0, y: 0, s: sa }, { x: 0, y: ha + gap, s: sb }] };
+  }
+  const h = Math.min(800, Math.max(a.bitmap.height, b.bitmap.height));
+  const sa = h / a.bitmap.height, sb = h / b.bitmap.height, wa = Math.round(a.bitmap.width * sa);
   return { w: wa + gap + Math.round(b.bitmap.width * sb), h, at: [{ x: 0, y: 0, s: sa }, { x: wa + gap, y: 0, s: sb }] };
 }
 
@@ -163,10 +169,9 @@ function drawPoints(context, p, at, size, faint) {
   }
 }
 
-function paint(context, where) {
-  context.fillStyle = "#0000";
+function paint(context, where, unit) { // unit: canvas pixels to one on the screen
   context.clearRect(0, 0, where.w, where.h);
-  const size = Math.max(2, Math.max(where.w, where.h) / 420);
+  const size = Math.max(2, (pictures[1] ? 1.8 : 3) * unit);
   pictures.forEach((p, i) => {
     if (p) context.drawImage(p.bitmap, where.at[i].x, where.at[i].y, p.bitmap.width * where.at[i].s, p.bitmap.height * where.at[i].s);
   });
@@ -174,9 +179,9 @@ function paint(context, where) {
   pictures.forEach((p, i) => { if (p?.found) drawPoints(context, p, where.at[i], size, Boolean(pictures[1])); });
   if (!pictures[1]?.npz) return 0;
   const [ka, kb] = pictures.map((p) => p.npz.keypoints.data), [A, B] = where.at;
-  context.lineWidth = Math.max(1, size * 0.4);
-  for (const [i, j, score] of good) {
-    context.strokeStyle = `hsl(${Math.round(150 * (score - 0.5) * 2)} 90% 55% / .8)`;
+  context.lineWidth = Math.max(1, unit);
+  for (const [i, j] of good) { // hues follow the place, so that neighbours can be followed
+    context.strokeStyle = `hsl(${Math.round((ka[2 * i] / pictures[0].bitmap.width) * 300)} 95% 62% / .6)`;
     context.beginPath();
     context.moveTo(A.x + (ka[2 * i] + 0.5) * A.s, A.y + (ka[2 * i + 1] + 0.5) * A.s);
     context.lineTo(B.x + (kb[2 * j] + 0.5) * B.s, B.y + (kb[2 * j + 1] + 0.5) * B.s);
@@ -190,7 +195,7 @@ function draw() {
   layout = place();
   canvas.width = layout.w;
   canvas.height = layout.h;
-  const matches = paint(ctx, layout);
+  const matches = paint(ctx, layout, layout.w / (canvas.getBoundingClientRect().width || layout.w));
   const counts = pictures.filter((p) => p?.found).map((p) => p.found.num_keypoints);
   const text = pictures[1]
     ? `${matches} ${matches === 1 ? "match" : "matches"} between ${counts.join(" and ")} keypoints`
@@ -298,7 +303,7 @@ async function takeAway(kind) {
       const big = { w: Math.round(where.w * k), h: Math.round(where.h * k), at: where.at.map((a) => ({ x: a.x * k, y: a.y * k, s: a.s * k })) };
       full.width = big.w;
       full.height = big.h;
-      paint(full.getContext("2d"), big);
+      paint(full.getContext("2d"), big, Math.max(big.w, big.h) / 900);
       full.toBlob((blob) => save(blob, "png"));
     } else {
       const accept = kind === "npz" ? "application/x-npz" : "application/json";
@@ -342,6 +347,7 @@ for (const type of ["dragenter", "dragover"])
   addEventListener(type, (event) => { event.preventDefault(); $("stage").classList.add("over"); });
 for (const type of ["dragleave", "drop"])
   addEventListener(type, (event) => { event.preventDefault(); if (type === "drop" || !event.relatedTarget) $("stage").classList.remove("over"); });
+addEventListener("resize", () => draw());
 addEventListener("drop", (event) => dropped(event.dataTransfer.files));
 addEventListener("paste", (event) => { if (event.clipboardData.files.length) dropped(event.clipboardData.files); });
 

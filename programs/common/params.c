@@ -1,6 +1,7 @@
 #include "common/params.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -174,7 +175,7 @@ static sp_status set_integer(const param_spec *spec, const char *text, int32_t *
 
 static sp_status set_threshold(const param_spec *spec, const char *text, float *field, sp_error *err) {
     double value;
-    if (!parse_number(text, &value) || !isfinite((float)value))
+    if (!parse_number(text, &value) || fabs(value) > FLT_MAX)
         return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not a finite number", spec->name, text);
     *field = (float)value;
     return SP_OK;

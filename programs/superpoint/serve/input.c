@@ -1,6 +1,8 @@
 #include "input.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -74,10 +76,15 @@ static sp_status rect_text(const json_value *value, char *text, size_t size, sp_
     json_value item;
     size_t length = 0, items = 0;
     while (json_next_item(&walk, &item)) {
-        if (item.type != JSON_NUMBER || items++ == 4 || item.size + length + 2 > size)
+        char number[32];
+        if (item.type != JSON_NUMBER || items++ == 4 || item.size >= sizeof number)
             return fail(err, SP_ERR_ARGUMENT, "roi: is not [x, y, width, height]");
-        length +=
-            (size_t)snprintf(text + length, size - length, "%s%.*s", items > 1 ? "," : "", (int)item.size, item.text);
+        memcpy(number, item.text, item.size);
+        number[item.size] = '\0';
+        double whole = strtod(number, NULL);
+        if (whole != trunc(whole) || fabs(whole) > INT32_MAX)
+            return fail(err, SP_ERR_ARGUMENT, "roi: %s is not a whole number", number);
+        length += (size_t)snprintf(text + length, size - length, "%s%.0f", items > 1 ? "," : "", whole);
     }
     return items == 4 ? SP_OK : fail(err, SP_ERR_ARGUMENT, "roi: is not [x, y, width, height]");
 }

@@ -33,10 +33,10 @@ typedef struct picture {
 } picture;
 
 /* An output tensor that a KServe client asked for. */
-enum { KSERVE_OUTPUTS = 4 };
+enum { KSERVE_OUTPUTS = 4, KSERVE_ID_LETTERS = 128 };
 
 typedef struct kserve_request {
-    char id[128];
+    char id[KSERVE_ID_LETTERS * 4 + 1];
     bool has_id, binary_default;
     bool wanted[KSERVE_OUTPUTS], binary[KSERVE_OUTPUTS];
     size_t header_bytes; /* of the JSON part; 0: all of the body */

@@ -299,11 +299,17 @@ static sp_status read_parameters(job *j, const json_value *parameters, sp_error 
     return status;
 }
 
-static void read_id(job *j, const json_value *id) {
-    if (id->type != JSON_STRING || id->size >= sizeof j->kserve.id || memchr(id->text, 0, id->size))
-        return;
+static sp_status read_id(job *j, const json_value *id, sp_error *err) {
+    size_t letters = 0;
+    if (id->type != JSON_STRING)
+        return fail(err, SP_ERR_ARGUMENT, "id: must be a string, not %s", json_type_text(id->type));
+    for (size_t i = 0; i < id->size; i++)
+        letters += (id->text[i] & 0xc0) != 0x80; /* not the second or a later byte of one */
+    if (letters > KSERVE_ID_LETTERS || memchr(id->text, 0, id->size))
+        return fail(err, SP_ERR_ARGUMENT, "id: must be at most %d letters, none of them U+0000", KSERVE_ID_LETTERS);
     memcpy(j->kserve.id, id->text, id->size);
     j->kserve.has_id = true;
+    return SP_OK;
 }
 
 /* What an output is when none are named, and the type that descriptors can have in JSON. */
@@ -339,8 +345,8 @@ static sp_status take_request(job *j, const json_value *root, const config_limit
                 members[i].given = true;
             }
     if (members[0].given)
-        read_id(j, &members[0].value);
-    if (members[1].given)
+        status = read_id(j, &members[0].value, err);
+    if (status == SP_OK && members[1].given)
         status = read_parameters(j, &members[1].value, err);
     if (status == SP_OK && members[3].given)
         status = read_outputs(j, &members[3].value, err);

@@ -4,10 +4,12 @@
 #include <strings.h>
 
 #include "common/fail.h"
+#include "common/params.h"
 #include "input.h"
 
 typedef struct part {
-    char name[64];
+    char name[64]; /* "" when it has none that could mean anything here */
+    bool disposed; /* it has a Content-Disposition */
     uint8_t *data;
     size_t size;
 } part;
@@ -52,8 +54,9 @@ static bool is_header(const uint8_t *line, size_t size, const char *name) {
 /* One header line of a part. */
 static sp_status read_header(const uint8_t *line, size_t size, part *out, sp_error *err) {
     if (is_header(line, size, "content-disposition")) {
+        out->disposed = true;
         if (!disposition_name((const char *)line, size, out->name, sizeof out->name))
-            return malformed("a part's Content-Disposition gives no name of at most 63 letters", err);
+            out->name[0] = '\0';
     } else if (is_header(line, size, "content-transfer-encoding")) {
         if (memmem(line, size, "base64", 6) || memmem(line, size, "quoted", 6))
             return malformed("Content-Transfer-Encoding must be binary", err);
@@ -76,7 +79,7 @@ static sp_status read_part(cursor *c, part *out, sp_error *err) {
         if (status != SP_OK)
             return status;
     }
-    if (!out->name[0])
+    if (!out->disposed)
         return malformed("a part has no Content-Disposition", err);
     out->data = c->p;
     /* The CRLF of the delimiter may be that of the headers' end, when the part is empty. */
@@ -112,6 +115,10 @@ typedef struct found {
 
 static sp_status take_parameter(job *j, const part *field, sp_error *err) {
     char value[128];
+    if (!params_find(field->name)) {
+        job_warn(j, "\"%.60s\": unknown part, ignored", field->name);
+        return SP_OK;
+    }
     if (field->size >= sizeof value || memchr(field->data, 0, field->size))
         return fail(err, SP_ERR_ARGUMENT, "%s: is not a value", field->name);
     memcpy(value, field->data, field->size);

@@ -6,8 +6,15 @@
 #include "common/jsonout.h"
 #include "common/params.h"
 
-/* The schema of one parameter; a body takes numbers and booleans as strings too. */
-static void put_parameter_schema(const server *s, const param_spec *p, bool body, buffer *out) {
+#define ANY_INTEGER "{\"type\": \"integer\", \"minimum\": -2147483647, \"maximum\": 2147483647}"
+#define SOME_INTEGER "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 2147483647}"
+
+/* Where a parameter stands: bodies take numbers and booleans as strings too, and that of /predict a rectangle as an
+ * array. */
+typedef enum place { IN_QUERY, IN_BODY, IN_INFER } place;
+
+static void put_parameter_schema(const server *s, const param_spec *p, place where, buffer *out) {
+    bool body = where != IN_QUERY;
     char text[64];
     params_text(&s->defaults, p, text, sizeof text);
     bool bare = p->kind == PARAM_INTEGER || p->kind == PARAM_NUMBER || p->kind == PARAM_BOOLEAN;
@@ -29,7 +36,8 @@ static void put_parameter_schema(const server *s, const param_spec *p, bool body
                       p->minimum, p->maximum, p->name);
         break;
     case PARAM_NUMBER:
-        buffer_text(out, ", \"anyOf\": [{\"type\": \"number\", \"minimum\": -1e38, \"maximum\": 1e38}");
+        buffer_text(out, ", \"anyOf\": [{\"type\": \"number\", \"minimum\": -3.4028234663852886e38, \"maximum\": "
+                         "3.4028234663852886e38}");
         buffer_text(out, body ? ", {\"type\": \"string\", \"format\": \"number-any\"}]" : "]");
         break;
     case PARAM_BOOLEAN:
@@ -50,22 +58,23 @@ static void put_parameter_schema(const server *s, const param_spec *p, bool body
         buffer_text(out, ", \"type\": \"string\", \"format\": \"frame-size\"");
         break;
     case PARAM_RECT:
-        buffer_text(
-            out, body ? ", \"anyOf\": [{\"type\": \"string\", \"format\": \"rectangle\"}, {\"type\": \"null\"}, "
-                        "{\"type\": \"array\", \"items\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 65535}, "
-                        "\"minItems\": 4, \"maxItems\": 4}]"
-                      : ", \"type\": \"string\", \"format\": \"rectangle\"");
+        buffer_text(out, where == IN_BODY
+                             ? ", \"anyOf\": [{\"type\": \"string\", \"format\": \"rectangle\"}, {\"type\": \"null\"}, "
+                               "{\"type\": \"array\", \"prefixItems\": [" ANY_INTEGER ", " ANY_INTEGER ", " SOME_INTEGER
+                               ", " SOME_INTEGER "], "
+                               "\"minItems\": 4, \"maxItems\": 4}]"
+                             : ", \"type\": \"string\", \"format\": \"rectangle\"");
         break;
     }
     buffer_char(out, '}');
 }
 
-static void put_properties(const server *s, bool body, buffer *out) {
+static void put_properties(const server *s, place where, buffer *out) {
     size_t count;
     const param_spec *specs = params_specs(&count);
     for (size_t i = 0; i < count; i++) {
         buffer_format(out, "%s\"%s\": ", i ? ", " : "", specs[i].name);
-        put_parameter_schema(s, &specs[i], body, out);
+        put_parameter_schema(s, &specs[i], where, out);
     }
 }
 
@@ -76,7 +85,7 @@ static void put_query(const server *s, buffer *out) {
     for (size_t i = 0; i < count; i++) {
         buffer_format(out, "%s{\"name\": \"%s\", \"in\": \"query\", \"required\": false, \"schema\": ", i ? ", " : "",
                       specs[i].name);
-        put_parameter_schema(s, &specs[i], false, out);
+        put_parameter_schema(s, &specs[i], IN_QUERY, out);
         buffer_char(out, '}');
     }
     buffer_char(out, ']');
@@ -196,7 +205,7 @@ static void put_schemas(const server *s, buffer *out) {
         "[{\"type\": \"string\", \"format\": \"picture\"}, {\"type\": \"null\"}], \"description\": \"a picture, "
         "0 where no points are wanted\"}, ",
         s->config.limits.max_batch);
-    put_properties(s, true, out);
+    put_properties(s, IN_BODY, out);
     buffer_text(out,
                 "}}, \"PredictForm\": {\"type\": \"object\", \"required\": [\"image\"], \"properties\": {\"image\": "
                 "{\"type\": \"string\", \"format\": \"picture-bytes\"}}}, \"Prediction\": {\"type\": \"object\", "
@@ -207,8 +216,9 @@ static void put_schemas(const server *s, buffer *out) {
                      "\"required\": [" PICTURE_REQUIRED "], \"properties\": {" PICTURE_PROPERTIES
                      "}}}, " CONTEXT_PROPERTIES "}}, ");
     buffer_text(out, "\"InferRequest\": {\"type\": \"object\", \"required\": [\"inputs\"], \"properties\": {\"id\": "
-                     "{\"type\": \"string\"}, \"parameters\": {\"type\": \"object\", \"properties\": {");
-    put_properties(s, false, out);
+                     "{\"type\": \"string\", \"maxLength\": 128, \"pattern\": \"^[^\\\\u0000]*$\"}, \"parameters\": "
+                     "{\"type\": \"object\", \"properties\": {");
+    put_properties(s, IN_INFER, out);
     buffer_text(out,
                 "}}, \"inputs\": {\"type\": \"array\", \"minItems\": 1, \"maxItems\": 1, \"items\": {\"type\": "
                 "\"object\", \"required\": [\"name\", \"datatype\", \"shape\", \"data\"], \"properties\": {\"name\": "
