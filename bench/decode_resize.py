@@ -14,7 +14,9 @@ import argparse
 import ctypes
 import io
 import json
+import os
 import pathlib
+import platform
 import statistics
 import sys
 import time
@@ -38,6 +40,11 @@ def timed(call) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.thread_time()
     call()
     return (time.perf_counter() - wall) * 1e3, (time.thread_time() - cpu) * 1e3
+
+
+def machine() -> dict:
+    names = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return {"cpu": names[0] if names else platform.machine(), "cpus": os.cpu_count(), "load": os.getloadavg()[0]}
 
 
 def main() -> int:
@@ -64,8 +71,8 @@ def main() -> int:
         if i >= 10:  # the first ones warm caches
             for name, value in zip(times, pair):
                 times[name].append(value)
-    result: dict = {"picture": pathlib.Path(options.picture).name, "bytes": len(data), "rounds": options.rounds,
-                    "pillow_version": Image.__version__, "pillow_libjpeg": features.version("libjpeg_turbo")}
+    result: dict = {"machine": machine(), "picture": pathlib.Path(options.picture).name, "bytes": len(data),
+                    "rounds": options.rounds, "pillow_version": Image.__version__, "pillow_libjpeg": features.version("libjpeg_turbo")}
     for name, values in times.items():
         result[name] = {}
         for clock, series in zip(("wall", "cpu"), zip(*values)):

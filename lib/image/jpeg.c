@@ -121,6 +121,8 @@ static sp_status explain(sp_jpeg *jpeg, sp_error *err) {
     }
     if (jpeg->errors.msg_code == JERR_OUT_OF_MEMORY)
         return sp_fail(err, SP_ERR_MEMORY, "out of memory while decoding a JPEG picture");
+    if (jpeg->errors.msg_code == JERR_NO_BACKING_STORE)
+        return sp_fail(err, SP_ERR_LIMIT, "JPEG picture needs more memory to decode than its size allows");
     jpeg->errors.format_message((j_common_ptr)&jpeg->cinfo, text);
     return sp_fail(err, SP_ERR_IMAGE_DATA, "JPEG picture is broken: %s", text);
 }
