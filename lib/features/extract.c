@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/params.h"
 #include "base/size.h"
 #include "engine/engine.h"
 #include "features/features.h"

@@ -6,9 +6,6 @@
 
 #include "superpoint.h"
 
-/* The caller's parameters over the defaults: fields beyond the caller's struct_size keep theirs. */
-sp_status sp_params_complete(const sp_params *given, sp_params *params, sp_error *err);
-
 /*
  * Non-maximum suppression: `out` is `scores` where the rule keeps a pixel, else 0. A window is cut at
  * the map's edges. `radius` 0 copies. `out` must not overlap `scores`.

@@ -1,7 +1,7 @@
 /* From pictures to what the network sees: one plane, resized and padded. */
 #include "base/error.h"
+#include "base/params.h"
 #include "base/size.h"
-#include "features/features.h"
 #include "image/image.h"
 #include "image/pixel.h"
 #include "image/resample.h"

@@ -1,8 +1,8 @@
 /* Telling formats apart, limits, and whole pictures in memory. */
 #include "image/image.h"
 #include "base/error.h"
+#include "base/params.h"
 #include "base/size.h"
-#include "features/features.h"
 #include "image/codec.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "features/features.h"
+#include "base/params.h"
 
 #include <math.h>
 #include <string.h>
