@@ -4,6 +4,7 @@
 #include "image/exif.h"
 #include "image/pixel.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +84,11 @@ typedef struct png {
     uint8_t *picture; /* the whole picture, only when interlaced */
 } png;
 
+/* libspng tells of memory that zlib lacks as of a broken stream: malloc's errno, which decode() has
+ * cleared, tells them apart. */
 static sp_status fail(sp_error *err, int code) {
+    if (errno == ENOMEM)
+        code = SPNG_EMEM;
     switch (code) {
     case SPNG_EMEM:
     case SPNG_EZLIB_INIT:
@@ -235,6 +240,7 @@ static sp_status decode_with(png *p, sp_bytes file, sp_row_sink *sink, sp_error 
 
 static sp_status decode(sp_bytes file, const sp_image_info *info, sp_pixels want, sp_row_sink *sink, sp_error *err) {
     (void)info; /* libspng reads the same header */
+    errno = 0;
     png p = {.ctx = spng_ctx_new(0), .want = want};
     if (!p.ctx)
         return sp_fail(err, SP_ERR_MEMORY, "out of memory while decoding a PNG picture");

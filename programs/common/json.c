@@ -6,6 +6,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "common/fail.h"
+#include "common/json_memory.h"
 #include "common/utf8.h"
 
 /* What the callbacks share. A document's values are listed in the order of their beginnings; `open`
@@ -182,14 +183,22 @@ static sp_status read_all(reader *r, size_t size, sp_error *err) {
     return SP_OK;
 }
 
+/* Everything that calls YAJL; `r` and `memory` belong to the caller, so that they are whole after a longjmp. */
+static sp_status read_guarded(reader *r, json_memory *memory, size_t size, sp_error *err) {
+    if (setjmp(memory->out) != 0)
+        return fail(err, SP_ERR_MEMORY, "body: out of memory");
+    yajl_alloc_funcs functions = json_memory_functions(memory);
+    r->yajl = yajl_alloc(&callbacks, &functions, r);
+    return r->yajl ? read_all(r, size, err) : fail(err, SP_ERR_MEMORY, "body: out of memory");
+}
+
 sp_status json_parse(json_document *document, char *text, size_t size, const json_limits *limits, sp_error *err) {
     *document = (json_document){0};
     reader r = {.document = document, .text = text, .behind = text, .limits = limits};
+    json_memory memory = {0};
     r.open = calloc((size_t)limits->max_depth + 1, sizeof *r.open);
-    r.yajl = yajl_alloc(&callbacks, NULL, &r);
-    sp_status status = r.open && r.yajl ? read_all(&r, size, err) : fail(err, SP_ERR_MEMORY, "body: out of memory");
-    if (r.yajl)
-        yajl_free(r.yajl);
+    sp_status status = r.open ? read_guarded(&r, &memory, size, err) : fail(err, SP_ERR_MEMORY, "body: out of memory");
+    json_memory_free(&memory);
     free(r.open);
     if (status != SP_OK)
         json_free(document);

@@ -90,6 +90,20 @@ class Life(unittest.TestCase):
         self.assertEqual(again.get("/health").status, 200)
         self.assertEqual(again.stop(), 0)
 
+    def test_readiness_is_told_to_systemd(self):
+        path = f"/tmp/superpoint-test-{os.getpid()}.sock"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(20)
+            try:
+                server = Server(env={"NOTIFY_SOCKET": path})
+                self.assertEqual(manager.recv(100), b"READY=1")
+                self.assertEqual(server.get("/health").status, 200)
+                self.assertEqual(server.stop(), 0)
+                self.assertEqual(manager.recv(100), b"STOPPING=1")
+            finally:
+                os.unlink(path)
+
     def test_config_file(self):
         path = f"/tmp/superpoint-test-{os.getpid()}.conf"
         with open(path, "w") as f:

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "common/fail.h"
 #include "http.h"
+#include "notify.h"
 
 static sp_status take_option(void *context, const cli_option *option, const char *value, sp_error *err) {
     server *s = context;
@@ -116,9 +117,11 @@ static int run(server *s, const cli *c) {
     }
     atomic_store(&s->ready, true);
     say_started(s);
+    notify_manager("READY=1");
     while (sigwait(&set, &number) != 0)
         ;
     log_news("Shutting down on %s", number == SIGINT ? "SIGINT" : "SIGTERM");
+    notify_manager("STOPPING=1");
     bool drained = drain(s);
     if (!drained)
         log_news("Gave up on %zu requests after drain_timeout, %g s", atomic_load(&s->active),
