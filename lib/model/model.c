@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "model/hub_cache.h"
+#include "model/ranges.h"
 #include "model/safetensors.h"
 
 struct sp_model {
     float *values; /* all tensors, one after another */
     sp_weights weights;
+    float ranges[SP_RANGES];
     sp_model_info info;
     char *path, *id, *licence;
     char revision[SP_HUB_MAX_REVISION];
@@ -151,6 +153,12 @@ sp_status sp_model_open(const char *weights, const sp_model_options *options, sp
     if (status == SP_OK)
         status = make_model(bytes, size, entry.path, id, entry.revision, model, err);
     free(bytes);
+    if (status == SP_OK)
+        status = sp_ranges_load(entry.path, (*model)->sha256, (*model)->ranges, &(*model)->weights, err);
+    if (status != SP_OK) {
+        sp_model_free(*model);
+        *model = NULL;
+    }
     return status == SP_OK ? sp_succeed(err) : status;
 }
 

@@ -40,6 +40,7 @@ extern const sp_layer sp_network[SP_LAYERS];
 typedef struct sp_weights {
     const float *kernel[SP_LAYERS]; /* [out][in][k][k] */
     const float *bias[SP_LAYERS];   /* [out] */
+    const float *range[SP_LAYERS];  /* [out] usual largest output, where it has been measured (ranges.h); else NULL */
 } sp_weights;
 
 /* Elements of a layer's kernel. */

@@ -27,9 +27,9 @@ static void measure_peak(bench *b) {
     b->best_peak = rate > b->best_peak ? rate : b->best_peak;
 }
 
-static sp_lines make_lines(const sp_kernels *k, uint32_t channels, uint32_t width, sp_block *block) {
+static sp_lines make_lines(uint32_t channels, uint32_t lanes, uint32_t width, sp_block *block) {
     sp_lines map = {
-        .pitch = sp_lines_pitch(width), .groups = channels / k->lanes, .rows = ROWS, .width = width, .height = ROWS};
+        .pitch = sp_lines_pitch(width), .groups = channels / lanes, .rows = ROWS, .width = width, .height = ROWS};
     if (sp_block_alloc(block, (ROWS + 1) * sp_lines_row_bytes(&map) + SP_LINE, "bench", NULL) != SP_OK)
         exit(1);
     map.data = block->data;
@@ -45,10 +45,10 @@ static void fill_lines(bench *b, const uint8_t *const pixels[3], sp_lines *map, 
         exit(1);
     float *bias = (float *)(weights.data + k->packed_bytes(layer));
     memcpy(bias, b->weights->bias[0], layer->out * sizeof *bias);
-    k->pack(layer, b->weights->kernel[0], b->weights->bias[0], weights.data);
+    k->pack(b->weights, 0, weights.data);
     const sp_packed packed = {layer, weights.data, bias};
     for (int y = 0; y < ROWS; y++)
-        for (uint32_t g = 0; g + layer->out / k->lanes <= map->groups; g += layer->out / k->lanes)
+        for (uint32_t g = 0; g + layer->out / k->lanes[0] <= map->groups; g += layer->out / k->lanes[0])
             k->first(&packed, pixels, map->width, sp_lines_row(map, y) + g * map->pitch, map->pitch, room);
     sp_block_free(&weights);
 }
@@ -63,10 +63,11 @@ static void bench_layer(bench *b, int index) {
     sp_block_alloc(&room, k->scratch_bytes + sp_first_room(WIDTH), "bench", NULL);
     float *bias = (float *)(weights.data + k->packed_bytes(layer));
     memcpy(bias, b->weights->bias[index], layer->out * sizeof *bias);
-    k->pack(layer, b->weights->kernel[index], b->weights->bias[index], weights.data);
+    k->pack(b->weights, index, weights.data);
     sp_packed packed = {layer, weights.data, bias};
-    sp_lines in = make_lines(k, index ? layer->in : 64, width, &inputs),
-             out = make_lines(k, layer->out < 256 ? 128 : 256, width, &outputs);
+    const uint32_t from = index ? k->lanes[index == SP_DESCRIPTOR_A ? SP_ENCODER_END - 1 : index - 1] : k->lanes[0];
+    sp_lines in = make_lines(index ? layer->in : 64, from, width, &inputs);
+    sp_lines out = make_lines(layer->out < 256 ? 128 : 256, k->lanes[index], width, &outputs);
     float *raw = aligned_alloc(SP_LINE, (size_t)SP_MAX_STRIP * width * SP_DESCRIPTOR_DIM * sizeof *raw);
     sp_strip strip = {.in_pitch = in.pitch, .width = width, .out_pitch = out.pitch, .scratch = room.data};
     float *heads[SP_MAX_STRIP] = {NULL};
@@ -109,11 +110,12 @@ static void bench_layer(bench *b, int index) {
 }
 
 void bench_kernels(check *c, const sp_model *model) {
-    static const sp_precision precisions[] = {SP_PRECISION_FP32, SP_PRECISION_BF16};
+    static const sp_precision precisions[] = {SP_PRECISION_FP32, SP_PRECISION_BF16, SP_PRECISION_INT8};
     for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++)
         for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++) {
             const sp_kernels *k = sp_kernels_find((sp_cpu_level)level, precisions[p]);
-            if (!sp_cpu_has((sp_cpu_level)level) || !k || k->level != (sp_cpu_level)level)
+            if (!sp_cpu_has((sp_cpu_level)level) || !k || k->level != (sp_cpu_level)level ||
+                (k->needs_ranges && !sp_model_weights(model)->range[0]))
                 continue;
             if (c->only && !strstr(sp_cpu_level_text(k->level), c->only) &&
                 !strstr(sp_precision_text(k->precision), c->only))

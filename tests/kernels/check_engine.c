@@ -13,11 +13,12 @@
 typedef struct promise {
     sp_precision precision;
     double difference;          /* largest, of a score or a descriptor's element */
-    double scores, descriptors; /* smallest correlation */
+    double scores, descriptors; /* smallest correlation, on random frames: flat ones have nothing to correlate */
 } promise;
 
 static const promise promises[] = {
     {SP_PRECISION_FP32, 1e-5, 0.999999, 0.999999},
+    {SP_PRECISION_INT8, 0.15, 0.96, 0.985},    /* calibrated on photographs, not on noise of 16 pixels' width */
     {SP_PRECISION_BF16, 0.03, 0.9971, 0.9991}, /* the gates of `superpoint validate` */
 };
 
@@ -65,8 +66,10 @@ static bool same_bytes(const sp_maps *a, const sp_maps *b) {
 }
 
 static void compare(check *c, const sp_model *model, sp_cpu_level level, const promise *bound, const sp_frame *frame,
-                    const sp_maps *expected, const char *what) {
+                    const sp_maps *expected, filling kind) {
     const size_t pixels = (size_t)frame->width * frame->height;
+    const char *what = filling_names[kind];
+    const bool correlated = kind == RANDOM || bound->precision == SP_PRECISION_FP32;
     const char *name = sp_cpu_level_text(level), *precision = sp_precision_text(bound->precision);
     sp_engine_options options;
     sp_engine_options_default(&options);
@@ -84,10 +87,11 @@ static void compare(check *c, const sp_model *model, sp_cpu_level level, const p
         const double dd = check_largest_difference(maps.descriptors, expected->descriptors, 4 * pixels);
         const double cs = check_correlation(maps.scores, expected->scores, pixels);
         const double cd = check_correlation(maps.descriptors, expected->descriptors, 4 * pixels);
-        check_that(
-            c, ds <= bound->difference && dd <= bound->difference && cs >= bound->scores && cd >= bound->descriptors,
-            "%s %s %ux%u %s: scores differ by %.3g, correlate %.7f; descriptors %.3g, %.7f", name, precision,
-            frame->width, frame->height, what, ds, cs, dd, cd);
+        check_that(c,
+                   ds <= bound->difference && dd <= bound->difference &&
+                       (!correlated || (cs >= bound->scores && cd >= bound->descriptors)),
+                   "%s %s %ux%u %s: scores differ by %.3g, correlate %.7f; descriptors %.3g, %.7f", name, precision,
+                   frame->width, frame->height, what, ds, cs, dd, cd);
         for (uint32_t threads = 2; threads <= 5; threads += 3) {
             options.threads = threads;
             check_that(c, run(model, &options, frame, &others) && same_bytes(&maps, &others),
@@ -112,7 +116,7 @@ static void check_frame(check *c, const sp_model *model, uint32_t width, uint32_
     for (int level = SP_CPU_C; ran && level <= SP_CPU_NEON; level++)
         for (size_t b = 0; b < sizeof promises / sizeof promises[0]; b++)
             if (sp_cpu_has((sp_cpu_level)level) && sp_kernels_find((sp_cpu_level)level, promises[b].precision))
-                compare(c, model, (sp_cpu_level)level, &promises[b], &frame, &expected, filling_names[kind]);
+                compare(c, model, (sp_cpu_level)level, &promises[b], &frame, &expected, kind);
     sp_maps_free(&expected);
     free(frame.pixels);
 }

@@ -26,6 +26,7 @@ typedef struct job {
     sp_lines in, out;
     sp_strip strip;
     float *raw[SP_MAX_STRIP];
+    uint32_t lanes;       /* channels in a line */
     uint32_t width, rows; /* rows wanted of the strip */
     bool top;             /* the row above is outside the frame */
     float scale;          /* of the inputs */
@@ -45,7 +46,7 @@ static void put(const sp_kernels *k, uint8_t *line, uint32_t lane, float value) 
 }
 
 static const uint8_t *line_at(const job *j, uint32_t channel, int row, int x) {
-    return j->strip.in[row] + channel / j->kernels->lanes * j->in.pitch + (ptrdiff_t)x * SP_LINE;
+    return j->strip.in[row] + channel / j->lanes * j->in.pitch + (ptrdiff_t)x * SP_LINE;
 }
 
 /* One output before bias and ReLU, in double, and the sum of magnitudes. */
@@ -59,7 +60,7 @@ static double sum_at(const job *j, uint32_t o, int y, int x, double *magnitude) 
                     continue;
                 const double w =
                     j->kernel[((o * j->layer->in + c) * (uint32_t)k + (uint32_t)ky) * (uint32_t)k + (uint32_t)kx];
-                const double v = get(j->kernels, line_at(j, c, y + ky, x + kx - half), c % j->kernels->lanes);
+                const double v = get(j->kernels, line_at(j, c, y + ky, x + kx - half), c % j->lanes);
                 sum += w * v;
                 *magnitude += fabs(w * v);
             }
@@ -85,8 +86,8 @@ static void fill_inputs(job *j) {
         j->strip.in[i] = sp_lines_row(&j->in, outside ? -1 : (int64_t)i);
         for (uint32_t c = 0; !outside && c < j->layer->in; c++)
             for (uint32_t x = 0; x < j->width; x++)
-                put(j->kernels, sp_lines_row(&j->in, i) + c / j->kernels->lanes * j->in.pitch + (size_t)x * SP_LINE,
-                    c % j->kernels->lanes, ((float)check_random(j->check) / 2e9f - 0.8f) * j->scale);
+                put(j->kernels, sp_lines_row(&j->in, i) + c / j->lanes * j->in.pitch + (size_t)x * SP_LINE,
+                    c % j->lanes, ((float)check_random(j->check) / 2e9f - 0.8f) * j->scale);
     }
 }
 
@@ -101,7 +102,7 @@ static bool close_to(const job *j, double got, double want, double magnitude) {
 /* Bytes of the output map that are not a wanted pixel still hold the guard. */
 static bool guards_hold(const job *j) {
     const uint32_t shrink = j->layer->pool, rows = j->rows >> shrink, width = j->width >> shrink;
-    const uint32_t groups = (j->layer->out + j->kernels->lanes - 1) / j->kernels->lanes;
+    const uint32_t groups = (j->layer->out + j->lanes - 1) / j->lanes;
     for (uint32_t y = 0; y < ROWS; y++)
         for (uint32_t g = 0; g < j->out.groups; g++) {
             const uint8_t *line = j->out.data + y * sp_lines_row_bytes(&j->out) + g * j->out.pitch;
@@ -146,8 +147,8 @@ static void check_strip(job *j) {
                 const float got =
                     j->layer->kernel == 1
                         ? j->raw[y][x * SP_DESCRIPTOR_DIM + o]
-                        : get(j->kernels, j->strip.out[y] + o / j->kernels->lanes * j->out.pitch + (size_t)x * SP_LINE,
-                              o % j->kernels->lanes);
+                        : get(j->kernels, j->strip.out[y] + o / j->lanes * j->out.pitch + (size_t)x * SP_LINE,
+                              o % j->lanes);
                 double magnitude;
                 const double want = expected_at(j, o, y, x, &magnitude);
                 wrong += !close_to(j, got, want, magnitude);
@@ -158,9 +159,9 @@ static void check_strip(job *j) {
                level, j->layer->name, j->width);
 }
 
-static sp_lines make_lines(const sp_kernels *k, uint32_t channels, uint32_t width, sp_block *block) {
+static sp_lines make_lines(uint32_t channels, uint32_t lanes, uint32_t width, sp_block *block) {
     sp_lines map = {
-        .pitch = sp_lines_pitch(width), .groups = channels / k->lanes, .rows = ROWS, .width = width, .height = ROWS};
+        .pitch = sp_lines_pitch(width), .groups = channels / lanes, .rows = ROWS, .width = width, .height = ROWS};
     if (sp_block_alloc(block, (ROWS + 1) * sp_lines_row_bytes(&map) + SP_LINE, "check", NULL) != SP_OK)
         exit(1);
     map.data = block->data;
@@ -172,8 +173,8 @@ static void check_widths(job *j) {
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         sp_block in, out;
         j->width = widths[i];
-        j->in = make_lines(j->kernels, j->layer->in, j->width, &in);
-        j->out = make_lines(j->kernels, 256, j->width, &out);
+        j->in = make_lines(j->layer->in, j->lanes, j->width, &in);
+        j->out = make_lines(256, j->kernels->lanes[j->layer - sp_network], j->width, &out);
         j->strip.in_pitch = j->in.pitch;
         j->strip.out_pitch = j->out.pitch;
         j->strip.width = j->width;
@@ -201,10 +202,11 @@ static void check_layer(check *c, const sp_kernels *k, const sp_weights *weights
         rounded[i] = k->precision == SP_PRECISION_BF16 ? sp_from_bf16(sp_to_bf16(weights->kernel[index][i]))
                                                        : weights->kernel[index][i];
     memcpy(bias.data, weights->bias[index], layer->out * sizeof(float));
-    k->pack(layer, weights->kernel[index], weights->bias[index], packed.data);
+    k->pack(weights, index, packed.data);
     job j = {.check = c,
              .kernels = k,
              .layer = layer,
+             .lanes = k->lanes[index],
              .kernel = rounded,
              .bias = weights->bias[index],
              .packed = {layer, packed.data, (float *)(void *)bias.data},
@@ -219,11 +221,12 @@ static void check_layer(check *c, const sp_kernels *k, const sp_weights *weights
     free(rounded);
 }
 
+/* Mixed sets are held against the reference as a whole: check_engine.c. */
 void check_layers(check *c, const sp_model *model) {
     for (int p = SP_PRECISION_FP32; p <= SP_PRECISION_FP16; p++)
         for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++) {
             const sp_kernels *k = sp_kernels_find((sp_cpu_level)level, (sp_precision)p);
-            if (!k || k->level != (sp_cpu_level)level || !sp_cpu_has((sp_cpu_level)level))
+            if (!k || k->needs_ranges || k->level != (sp_cpu_level)level || !sp_cpu_has((sp_cpu_level)level))
                 continue;
             for (int i = 1; i < SP_LAYERS; i++) /* layer 0 reads pixels: check_engine.c */
                 if (!c->only || strstr(sp_network[i].name, c->only))

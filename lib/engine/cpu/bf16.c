@@ -23,7 +23,9 @@ static void split(float value, uint16_t *high, uint16_t *low) {
     *low = sp_to_bf16(value - sp_from_bf16(*high));
 }
 
-static void pack_first(const sp_layer *layer, const float *kernel, const float *bias, uint16_t *w) {
+void sp_bf16_pack_first(const float *kernel, const float *bias, void *packed) {
+    const sp_layer *layer = &sp_network[0];
+    uint16_t *w = packed;
     memset(w, 0, sp_bf16_packed_bytes(layer));
     for (uint32_t o = 0; o < layer->out; o++) {
         uint16_t *tile = w + (size_t)(o / SP_OUT_UNIT) * SP_BF16_TILE;
@@ -36,12 +38,14 @@ static void pack_first(const sp_layer *layer, const float *kernel, const float *
     }
 }
 
-void sp_bf16_pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed) {
-    uint16_t *w = packed;
-    if (layer->in == 1) {
-        pack_first(layer, kernel, bias, w);
+void sp_bf16_pack(const sp_weights *weights, int index, void *packed) {
+    const sp_layer *layer = &sp_network[index];
+    const float *kernel = weights->kernel[index];
+    if (index == 0) {
+        sp_bf16_pack_first(kernel, weights->bias[0], packed);
         return;
     }
+    uint16_t *w = packed;
     const uint32_t k = layer->kernel;
     for (uint32_t block = 0; block < padded_out(layer); block += SP_OUT_UNIT)
         for (uint32_t ky = 0; ky < k; ky++)

@@ -35,6 +35,9 @@ static inline float sp_from_bf16(uint16_t value) {
  * significant bits for nothing, since a tile has room for 32 inputs.
  */
 size_t sp_bf16_packed_bytes(const sp_layer *layer);
-void sp_bf16_pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed);
+void sp_bf16_pack(const sp_weights *weights, int index, void *packed);
+
+/* Layer 0 of other weights than the checkpoint's. */
+void sp_bf16_pack_first(const float *kernel, const float *bias, void *packed);
 
 #endif

@@ -5,36 +5,7 @@
  * two tiles of pixels (4, 5) and two of weights (6, 7): four loads for four products, half of what the load ports can
  * do while the products run. Two rows make a pooled row, and 32 channels a whole line.
  */
-#include <string.h>
-
-#include "engine/cpu/bf16.h"
-#include "engine/cpu/vec_avx512.h"
-
-enum {
-    TILE_PIXELS = 16,
-    TILE_FLOATS = 256,
-    TILE_BYTES = SP_BF16_TILE * sizeof(uint16_t),
-    BLOCK_OUTS = 32,
-    WINDOW = 8 /* numbers for each pixel in layer 0's window */
-};
-
-/* LDTILECFG's operand (Intel SDM vol. 1, 18.4): palette 1, all eight tiles 16 rows of 64 bytes. A constant,
- * since the compiler's intrinsic does not say that it reads more than its first bytes. */
-static const struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} config = {.palette = 1,
-            .row_bytes = {SP_LINE, SP_LINE, SP_LINE, SP_LINE, SP_LINE, SP_LINE, SP_LINE, SP_LINE},
-            .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
-
-static void enter(void) {
-    _tile_loadconfig(&config);
-}
-
-static void leave(void) {
-    _tile_release();
-}
+#include "engine/cpu/amx.h"
 
 /* Sixteen pixels' bias: one row, sixteen times. */
 #define START(tile, bias) _tile_loadd(tile, bias, 0)
@@ -66,19 +37,6 @@ static inline __attribute__((always_inline)) void accumulate(const uint8_t *cons
     }
 }
 
-static inline void store_sums(float *sums) {
-    _tile_stored(0, sums, SP_LINE);
-    _tile_stored(1, sums + TILE_FLOATS, SP_LINE);
-    _tile_stored(2, sums + 2 * TILE_FLOATS, SP_LINE);
-    _tile_stored(3, sums + 3 * TILE_FLOATS, SP_LINE);
-}
-
-/* Thirty-two channels to bf16, negative ones to zero: as integers, those below zero are the ones
- * with a sign. */
-static inline __m512i relu_bf16(__m512 low, __m512 high) {
-    return _mm512_max_epi16((__m512i)_mm512_cvtne2ps_pbh(high, low), _mm512_setzero_si512());
-}
-
 static inline void store_line(const float *low, const float *high, uint8_t *out) {
     _mm512_store_si512(out, relu_bf16(_mm512_load_ps(low), _mm512_load_ps(high)));
 }
@@ -86,10 +44,6 @@ static inline void store_line(const float *low, const float *high, uint8_t *out)
 static inline __m512 pooled(const float *a, const float *b) {
     return _mm512_max_ps(_mm512_max_ps(_mm512_load_ps(a), _mm512_load_ps(a + 16)),
                          _mm512_max_ps(_mm512_load_ps(b), _mm512_load_ps(b + 16)));
-}
-
-static inline uint32_t pixels_left(uint32_t x, uint32_t width) {
-    return width - x < TILE_PIXELS ? width - x : TILE_PIXELS;
 }
 
 static inline __attribute__((always_inline)) void convolve(const sp_packed *packed, const sp_strip *strip,
@@ -111,14 +65,14 @@ static inline __attribute__((always_inline)) void convolve(const sp_packed *pack
                     const float *s = sums + p * 16;
                     _mm512_store_si512(
                         out[0] + (size_t)(x + p) / 2 * SP_LINE,
-                        relu_bf16(pooled(s, s + 2 * TILE_FLOATS), pooled(s + TILE_FLOATS, s + 3 * TILE_FLOATS)));
+                        relu_bf16(pooled(s, s + 2 * TILE_WORDS), pooled(s + TILE_WORDS, s + 3 * TILE_WORDS)));
                 }
                 continue;
             }
             for (int y = 0; y < 2 && out[y]; y++)
                 for (uint32_t p = 0; p < n; p++) {
-                    const float *s = sums + 2 * y * TILE_FLOATS + p * 16;
-                    store_line(s, s + TILE_FLOATS, out[y] + (size_t)(x + p) * SP_LINE);
+                    const float *s = sums + 2 * y * TILE_WORDS + p * 16;
+                    store_line(s, s + TILE_WORDS, out[y] + (size_t)(x + p) * SP_LINE);
                 }
         }
     }
@@ -147,10 +101,10 @@ static void head(const sp_packed *packed, const sp_strip *strip, float *const *o
             store_sums(sums);
             for (int y = 0; y < 2 && out[y]; y++)
                 for (uint32_t p = 0; p < pixels_left(x, strip->width); p++) {
-                    const float *s = sums + 2 * y * TILE_FLOATS + p * 16;
+                    const float *s = sums + 2 * y * TILE_WORDS + p * 16;
                     float *to = out[y] + (x + p) * stride + o;
                     _mm512_storeu_ps(to, _mm512_load_ps(s));
-                    _mm512_storeu_ps(to + 16, _mm512_load_ps(s + TILE_FLOATS));
+                    _mm512_storeu_ps(to + 16, _mm512_load_ps(s + TILE_WORDS));
                 }
         }
     }
@@ -163,7 +117,7 @@ static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint3
     uint16_t *windows = room;
     sp_bf16_windows(pixels, width, windows);
     __asm__ volatile("" ::: "memory"); /* the intrinsic does not say that it reads memory */
-    float sums[4 * TILE_FLOATS] __attribute__((aligned(SP_LINE)));
+    float sums[4 * TILE_WORDS] __attribute__((aligned(SP_LINE)));
     const uint8_t *w = packed->weights;
     _tile_loadd(4, w, SP_LINE);
     _tile_loadd(5, w + TILE_BYTES, SP_LINE);
@@ -179,17 +133,17 @@ static void first(const sp_packed *packed, const uint8_t *const pixels[3], uint3
         _tile_zero(2);
         _tile_dpbf16ps(2, 3, 6);
         _tile_stored(0, sums, SP_LINE);
-        _tile_stored(1, sums + TILE_FLOATS, SP_LINE);
+        _tile_stored(1, sums + TILE_WORDS, SP_LINE);
         _tile_zero(0);
         _tile_dpbf16ps(0, 3, 7);
-        _tile_stored(2, sums + 2 * TILE_FLOATS, SP_LINE);
-        _tile_stored(0, sums + 3 * TILE_FLOATS, SP_LINE);
+        _tile_stored(2, sums + 2 * TILE_WORDS, SP_LINE);
+        _tile_stored(0, sums + 3 * TILE_WORDS, SP_LINE);
         const uint32_t n = pixels_left(x, width);
         for (uint32_t p = 0; p < n; p++) {
             const float *s = sums + p * 16;
             uint8_t *to = out + (size_t)(x + p) * SP_LINE;
-            store_line(s, s + TILE_FLOATS, to);
-            store_line(s + 2 * TILE_FLOATS, s + 3 * TILE_FLOATS, to + out_pitch);
+            store_line(s, s + TILE_WORDS, to);
+            store_line(s + 2 * TILE_WORDS, s + 3 * TILE_WORDS, to + out_pitch);
         }
     }
 }
@@ -217,13 +171,13 @@ static uint64_t peak(const void *data, uint64_t rounds) {
 
 const sp_kernels sp_kernels_bf16_amx = {.level = SP_CPU_AMX,
                                         .precision = SP_PRECISION_BF16,
-                                        .lanes = SP_BF16_LANES,
+                                        .lanes = SP_LANES(SP_BF16_LANES),
                                         .rows = 2,
-                                        .scratch_bytes = 4 * TILE_FLOATS * sizeof(float),
+                                        .scratch_bytes = 4 * TILE_WORDS * sizeof(float),
                                         .packed_bytes = sp_bf16_packed_bytes,
                                         .pack = sp_bf16_pack,
-                                        .enter = enter,
-                                        .leave = leave,
+                                        .enter = amx_enter,
+                                        .leave = amx_leave,
                                         .first = first,
                                         .conv = conv,
                                         .conv_pool = conv_pool,

@@ -164,19 +164,19 @@ static uint64_t peak(const void *data, uint64_t rounds) {
     return rounds * 12 * VL;
 }
 
-static void pack(const sp_layer *layer, const float *kernel, const float *bias, void *packed) {
-    (void)bias; /* added at the end of each block */
+static void pack(const sp_weights *weights, int index, void *packed) {
+    const sp_layer *layer = &sp_network[index];
     if (layer->kernel == 1 || layer->in == 1)
-        pack_plain(layer, kernel, packed);
+        pack_plain(layer, weights->kernel[index], packed);
     else
-        pack_winograd(layer, kernel, packed);
+        pack_winograd(layer, weights->kernel[index], packed);
 }
 
 #include "engine/cpu/outputs_template.h"
 
 const sp_kernels NAME = {.level = LEVEL,
                          .precision = SP_PRECISION_FP32,
-                         .lanes = LANES,
+                         .lanes = SP_LANES(LANES),
                          .rows = TILE,
                          .scratch_bytes = sizeof(winograd_room),
                          .packed_bytes = packed_bytes,

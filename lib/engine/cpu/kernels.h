@@ -39,16 +39,22 @@ static inline size_t sp_first_room(uint32_t width) {
 
 enum { SP_PEAK_BYTES = 4096 };
 
+/* `n` lanes throughout. */
+#define SP_LANES(n)                                                                                                    \
+    { n, n, n, n, n, n, n, n, n, n, n, n }
+
 typedef struct sp_kernels {
     sp_cpu_level level;
     sp_precision precision;
-    uint32_t lanes; /* channels in a line */
-    uint32_t rows;  /* in a strip: even, at most SP_MAX_STRIP */
+    /* Channels in a line of what each layer makes; mixed sets have more in the layers that need fewer bits. */
+    uint8_t lanes[SP_LAYERS];
+    bool needs_ranges; /* sp_weights.range of the layers that it runs in int8 */
+    uint32_t rows;     /* in a strip: even, at most SP_MAX_STRIP */
     size_t scratch_bytes;
 
     size_t (*packed_bytes)(const sp_layer *layer);
-    /* `kernel` and `bias` as the checkpoint has them. */
-    void (*pack)(const sp_layer *layer, const float *kernel, const float *bias, void *packed);
+    /* Layer `index` of the weights. */
+    void (*pack)(const sp_weights *weights, int index, void *packed);
 
     /* A thread is about to run kernels, or has finished (NULL: nothing to do). */
     void (*enter)(void);
@@ -84,5 +90,6 @@ extern const sp_kernels sp_kernels_f32_avx2;
 extern const sp_kernels sp_kernels_f32_avx512;
 extern const sp_kernels sp_kernels_f32_neon;
 extern const sp_kernels sp_kernels_bf16_amx;
+extern const sp_kernels sp_kernels_int8_amx;
 
 #endif

@@ -19,8 +19,7 @@ enum {
     /* Rows between the layers (all windows together) that a band may fill. */
     WINDOW_BYTES = 24 << 20,
     /* Fewest rows of cells in a band: below that, threads wait for each other more than they work. */
-    MIN_BAND_CELLS = 4,
-    HEAD_CHANNELS = 256
+    MIN_BAND_CELLS = 4
 };
 
 /* The map after layer i (1...7), pooling included. */
@@ -77,7 +76,7 @@ static sp_status pack_all(sp_plan *plan, const sp_weights *weights, sp_error *er
         const sp_layer *layer = &sp_network[i];
         uint8_t *to = plan->weights.data + at[i];
         float *bias = (float *)(to + sp_round_up(plan->kernels->packed_bytes(layer), SP_LINE));
-        plan->kernels->pack(layer, weights->kernel[i], weights->bias[i], to);
+        plan->kernels->pack(weights, i, to);
         memcpy(bias, weights->bias[i], layer->out * sizeof *bias); /* the rest of the block is zero */
         plan->layers[i] = (sp_packed){layer, to, bias};
     }
@@ -132,9 +131,10 @@ static void window_rows(const sp_plan *plan, uint32_t rows[SP_ENCODER_END]) {
 
 /* ---------------------------------------------------------------- room ----------------------- */
 
-static sp_lines lines_of(const sp_plan *plan, uint32_t channels, uint32_t width, uint32_t height, uint32_t rows) {
+/* A window of rows of what `layer` makes. */
+static sp_lines lines_of(const sp_plan *plan, int layer, uint32_t width, uint32_t height, uint32_t rows) {
     return (sp_lines){.pitch = sp_lines_pitch(width),
-                      .groups = channels / plan->kernels->lanes,
+                      .groups = sp_network[layer].out / plan->kernels->lanes[layer],
                       .rows = rows,
                       .width = width,
                       .height = height};
@@ -150,7 +150,7 @@ static size_t shape_windows(sp_plan *plan) {
     size_t total = 0;
     for (int i = 1; i < SP_ENCODER_END; i++) {
         uint32_t shrink = sp_network[i].shrink + sp_network[i].pool;
-        plan->stages[i].map = lines_of(plan, sp_network[i].out, plan->width >> shrink, plan->height >> shrink, rows[i]);
+        plan->stages[i].map = lines_of(plan, i, plan->width >> shrink, plan->height >> shrink, rows[i]);
         total += lines_bytes(&plan->stages[i].map);
     }
     return total;
@@ -171,8 +171,8 @@ static size_t choose_band(sp_plan *plan) {
 }
 
 static void shape_room(const sp_plan *plan, thread_room *room) {
-    room->first = lines_of(plan, sp_network[0].out, plan->width, plan->height, plan->kernels->rows + 2);
-    room->hidden = lines_of(plan, HEAD_CHANNELS, plan->width / SP_CELL, plan->kernels->rows, plan->kernels->rows);
+    room->first = lines_of(plan, 0, plan->width, plan->height, plan->kernels->rows + 2);
+    room->hidden = lines_of(plan, SP_DETECTOR_A, plan->width / SP_CELL, plan->kernels->rows, plan->kernels->rows);
 }
 
 static size_t scratch_bytes(const sp_plan *plan) {
