@@ -15,8 +15,9 @@
 #define FRAME_SECONDS 0.1      /* between two drawings of the running row */
 #define EVENT_SECONDS 0.5      /* between two progress events */
 #define TIMED_FROM_SECONDS 0.8 /* steps that took less say nothing about time */
-#define RATE_SECONDS 5.0       /* the rate shown is that of about the last five seconds */
-enum { BAR_CELLS = 14, BAR_MIN_COLUMNS = 60, CARD_COLUMNS = 78 };
+#define SAMPLE_SECONDS 0.5     /* the rate shown is that between now and up to RATE_SAMPLES of these ago */
+#define RATE_FROM_SECONDS 1.0  /* a rate over less than this would only confuse */
+enum { RATE_SAMPLES = 10, BAR_CELLS = 14, BAR_MIN_COLUMNS = 60, CARD_COLUMNS = 78 };
 
 static struct {
     tm_ui_options opt;
@@ -28,9 +29,13 @@ static struct {
     uint64_t done, total;
     bool bytes, row_shown;
     int frame;
-    /* for the rate */
-    double rate_at, rate;
-    uint64_t rate_done;
+    /* for the rate: a ring of moments */
+    struct {
+        double at;
+        uint64_t done;
+    } samples[RATE_SAMPLES];
+    int sample_count;
+    double rate;
 } ui;
 
 static volatile sig_atomic_t interrupts;
@@ -139,21 +144,21 @@ static void clock_text(double s, char out[32]) {
 }
 
 static void measure_rate(double t) {
-    if (ui.rate_at == 0) {
-        ui.rate_at = t;
-        ui.rate_done = ui.done;
-    } else if (t - ui.rate_at >= 0.5) {
-        double rate = ui.done > ui.rate_done ? (double)(ui.done - ui.rate_done) / (t - ui.rate_at) : 0;
-        double keep = ui.rate == 0 ? 0 : 1 - (t - ui.rate_at) / RATE_SECONDS;
-        ui.rate = keep > 0 ? keep * ui.rate + (1 - keep) * rate : rate;
-        ui.rate_at = t;
-        ui.rate_done = ui.done;
+    int n = ui.sample_count;
+    if (n == 0 || t - ui.samples[(n - 1) % RATE_SAMPLES].at >= SAMPLE_SECONDS) {
+        ui.samples[n % RATE_SAMPLES].at = t;
+        ui.samples[n % RATE_SAMPLES].done = ui.done;
+        n = ++ui.sample_count;
     }
+    int oldest = n > RATE_SAMPLES ? n % RATE_SAMPLES : 0;
+    double span = t - ui.samples[oldest].at;
+    uint64_t before = ui.samples[oldest].done;
+    ui.rate = span >= RATE_FROM_SECONDS && ui.done > before ? (double)(ui.done - before) / span : 0;
 }
 
-static void draw_progress(tm_buf *b) {
+static void draw_progress(tm_buf *b, bool bar) {
     char x[32], y[32];
-    if (ui.total && ui.columns >= BAR_MIN_COLUMNS) {
+    if (ui.total && bar) {
         int cells = (int)(ui.done * BAR_CELLS / ui.total);
         tm_buf_puts(b, "  ▕");
         for (int i = 0; i < BAR_CELLS; i++)
@@ -180,6 +185,40 @@ static void draw_progress(tm_buf *b) {
     }
 }
 
+/* The first `columns` columns of a text. */
+static int prefix_of(const char *s, int columns) {
+    const char *at = s;
+    for (; *at; at++)
+        if (((unsigned char)*at & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return (int)(at - s);
+}
+
+/* The running step in one row of the terminal: without the bar, then with a shorter label, when it is long. */
+static char *make_row(const char *frame, double seconds) {
+    char clock[32];
+    for (int bar = ui.columns >= BAR_MIN_COLUMNS, label = columns_of(ui.label);;) {
+        tm_buf b = {0};
+        int shown = prefix_of(ui.label, label);
+        tm_buf_printf(&b, "  %s %.*s%s", frame, shown, ui.label, ui.label[shown] ? "…" : "");
+        if (ui.done || ui.total)
+            draw_progress(&b, bar);
+        else if (ui.detail)
+            tm_buf_printf(&b, "  %s", ui.detail);
+        clock_text(seconds, clock);
+        if (!ui.total)
+            tm_buf_printf(&b, "  %s", clock);
+        int over = columns_of(b.data) - (ui.columns - 1);
+        if (over <= 0 || (!bar && label <= 8))
+            return tm_buf_take(&b);
+        if (bar)
+            bar = 0;
+        else
+            label = label - over - 1 > 8 ? label - over - 1 : 8;
+        tm_buf_free(&b);
+    }
+}
+
 static void draw(bool force) {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     double t = now();
@@ -197,24 +236,7 @@ static void draw(bool force) {
     if (!ui.tty || (!force && t - ui.drawn < FRAME_SECONDS))
         return;
     ui.drawn = t;
-    tm_buf b = {0};
-    tm_buf_printf(&b, "  %s %s", frames[ui.frame++ % 10], ui.label);
-    if (ui.done || ui.total)
-        draw_progress(&b);
-    else if (ui.detail)
-        tm_buf_printf(&b, "  %s", ui.detail);
-    if (!ui.total) {
-        char c[32];
-        clock_text(t - ui.started, c);
-        tm_buf_printf(&b, "  %s", c);
-    }
-    char *text = tm_buf_take(&b);
-    while (columns_of(text) > ui.columns - 1) { /* cut whole code points from the end */
-        size_t n = strlen(text);
-        do
-            text[--n] = '\0';
-        while (n && ((unsigned char)text[n - 1] & 0xc0) == 0x80 && columns_of(text) > ui.columns - 1);
-    }
+    char *text = make_row(frames[ui.frame++ % 10], t - ui.started);
     fprintf(stderr, "\r\x1b[2K%s", text);
     fflush(stderr);
     ui.row_shown = true;
@@ -226,8 +248,9 @@ static void forget_step(void) {
     free(ui.label);
     free(ui.detail);
     ui.key = ui.label = ui.detail = NULL;
-    ui.done = ui.total = ui.rate_done = 0;
-    ui.rate = ui.rate_at = 0;
+    ui.done = ui.total = 0;
+    ui.rate = 0;
+    ui.sample_count = 0;
 }
 
 static void end_step(const char *glyph, const char *state, const char *detail) {
@@ -382,8 +405,8 @@ void tm_ui_error(const char *title, const tm_error *e, const char *evidence) {
     error_text(title, e, evidence);
 }
 
-static void card_line(const char *text, const char *style) {
-    int pad = CARD_COLUMNS - 4 - columns_of(text);
+static void card_line(const char *text, const char *style, int width) {
+    int pad = width - 4 - columns_of(text);
     fprintf(stderr, "│ %s%s%s%*s │\n", style, text, *style ? "\x1b[0m" : "", pad > 0 ? pad : 0, "");
 }
 
@@ -391,19 +414,25 @@ void tm_ui_card(const char *title, const char *rows[][2], int count, const char 
     if (ui.events)
         return;
     erase_row();
+    int width = CARD_COLUMNS;
+    for (int i = 0; i < count; i++)
+        if (columns_of(rows[i][1]) + 14 > width)
+            width = columns_of(rows[i][1]) + 14;
+    if (footer && columns_of(footer) + 4 > width)
+        width = columns_of(footer) + 4;
     fprintf(stderr, "╭─ %s%s%s ", paint("\x1b[1m"), title, paint("\x1b[0m"));
-    for (int i = columns_of(title) + 5; i < CARD_COLUMNS; i++)
+    for (int i = columns_of(title) + 5; i < width; i++)
         fputs("─", stderr);
     fputs("╮\n", stderr);
     for (int i = 0; i < count; i++) {
         char *text = tm_fmt("%-9s %s", rows[i][0], rows[i][1]);
-        card_line(text, "");
+        card_line(text, "", width);
         free(text);
     }
     if (footer)
-        card_line(footer, paint("\x1b[2m"));
+        card_line(footer, paint("\x1b[2m"), width);
     fputs("╰", stderr);
-    for (int i = 2; i < CARD_COLUMNS; i++)
+    for (int i = 2; i < width; i++)
         fputs("─", stderr);
     fputs("╯\n", stderr);
 }

@@ -121,7 +121,7 @@ static int failed(watch *w, const char *what, tm_buf *evidence, tm_error *e) {
     if (cause < 0)
         return tm_fail(e, TM_TOOL_FAILED, "%s", what);
     tm_fail(e, causes[cause].code, "%s", causes[cause].what);
-    tm_why(e, "%s.", what);
+    tm_why(e, "In short: %s.", what);
     tm_next(e, "%s", causes[cause].next);
     return causes[cause].code;
 }
