@@ -15,7 +15,7 @@
 #include <string.h>
 
 const char *tm_serve_name(const tm_serve *s) {
-    return s->target.id ? s->target.id : s->manifest.name;
+    return s->target.id ? s->target.id : s->args->words.items[0];
 }
 
 int tm_serve_lock(tm_lock *lock, tm_error *e) {

@@ -20,7 +20,7 @@ typedef struct tm_serve {
     bool detach, local_only, no_weights;
 } tm_serve;
 
-/* For messages: the id, or the package's name when it was served from a path. */
+/* For messages, and for the command lines in them: the id, or the path as it was given. */
 const char *tm_serve_name(const tm_serve *s);
 
 int tm_serve_container(tm_serve *s, tm_docker *docker, tm_error *e);

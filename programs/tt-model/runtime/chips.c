@@ -145,6 +145,7 @@ int tm_chips_taken(tm_docker *docker, tm_chips *taken, tm_error *e) {
         if (shares_host_ipc(running, entry))
             add_container(taken, &all, entry);
     }
+    qsort(taken->ids, (size_t)taken->count, sizeof *taken->ids, by_number);
     json_decref(running);
     json_decref(list);
     return rc;
