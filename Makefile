@@ -79,6 +79,10 @@ $(BUILD)/venv-bench/.ready: bench/requirements.txt
 bench: build $(BUILD)/venv-bench/.ready ## measure every stage, and the forward pass beside PyTorch, ONNX Runtime and OpenVINO
 	@bench/run $(BUILD)
 
+PREFIX ?= /usr/local
+install: build ## install programs, library, header, weights and manual pages below PREFIX (/usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX) >/dev/null
+
 wheel: build ## build the Python wheel into dist/
 	@scripts/install-packages wheel
 	@/usr/bin/python3 python/build_wheel.py $(BUILD)/lib/libsuperpoint.so dist

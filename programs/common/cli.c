@@ -11,7 +11,7 @@ enum { USAGE = 2, NAME_WIDTH = 30 };
 static void print_option(const char *name, const char *value, const char *help, const char *preset) {
     char left[128];
     snprintf(left, sizeof left, "--%s%s%s", name, value ? " " : "", value ? value : "");
-    if (strlen(left) >= NAME_WIDTH)
+    if (strlen(left) > NAME_WIDTH - 2)
         printf("  %s\n  %-*s ", left, NAME_WIDTH - 1, "");
     else
         printf("  %-*s", NAME_WIDTH, left);
