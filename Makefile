@@ -4,7 +4,7 @@ PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package fuzz format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ page-test: build $(BUILD)/venv-http/.ready ## drive the demo page in Chromium; s
 load-test: build ## 200 connections for two minutes, slow-loris, malformed requests
 	@SUPERPOINT=$(BUILD)/bin/superpoint python3 tests/load/load.py
 
+fuzz: test-deps ## run every fuzz target for SECONDS (60) with libFuzzer and sanitizers
+	@scripts/fuzz $(or $(SECONDS),60)
+
 format: ## format all C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
@@ -135,4 +138,4 @@ check-format: test-deps ## fail where a C source is not formatted
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 --dry-run --Werror
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
