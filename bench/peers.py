@@ -167,6 +167,7 @@ def main():
                         "descriptor_pcc": pcc(descriptors, expected[1]),
                         "max_abs": float(max(np.abs(scores - expected[0]).max(),
                                              np.abs(descriptors - expected[1]).max()))})
+    print(f"measuring for {args.seconds:g} s", file=sys.stderr, flush=True)
     end = time.monotonic() + args.seconds
     while time.monotonic() < end or len(times[0]) < 5:
         for i, (_, _, run) in enumerate(variants):

@@ -45,6 +45,19 @@ static inline __m512i relu_bf16(__m512 low, __m512 high) {
     return _mm512_max_epi16((__m512i)_mm512_cvtne2ps_pbh(high, low), _mm512_setzero_si512());
 }
 
+/*
+ * Ask for the next block's pixels of the strip's two newest rows; the older ones have been read for the
+ * strip above. Tile loads do not set off the processor's own prefetching.
+ */
+static inline void prefetch_block(const sp_strip *strip, uint32_t x, uint32_t groups) {
+    for (uint32_t g = 0; g < groups; g++)
+        for (uint32_t p = 0; p < TILE_PIXELS && x + p < strip->width; p++) {
+            const size_t at = g * strip->in_pitch + (size_t)(x + p) * SP_LINE;
+            _mm_prefetch((const char *)strip->in[2] + at, _MM_HINT_T0);
+            _mm_prefetch((const char *)strip->in[3] + at, _MM_HINT_T0);
+        }
+}
+
 static inline uint32_t pixels_left(uint32_t x, uint32_t width) {
     return width - x < TILE_PIXELS ? width - x : TILE_PIXELS;
 }

@@ -57,6 +57,8 @@ static inline __attribute__((always_inline)) void convolve(const sp_packed *pack
         for (int y = 0; y < 2; y++)
             out[y] = strip->out[y] ? strip->out[y] + o / SP_BF16_LANES * strip->out_pitch : NULL;
         for (uint32_t x = 0; x < strip->width; x += TILE_PIXELS) {
+            if (o == 0)
+                prefetch_block(strip, x + TILE_PIXELS, groups);
             accumulate(strip->in, x, strip->in_pitch, groups, 3, w, next, packed->bias + o);
             store_sums(sums);
             const uint32_t n = pixels_left(x, strip->width);

@@ -204,6 +204,8 @@ static inline __attribute__((always_inline)) void convolve(const sp_packed *pack
     for (uint32_t o = 0; o < layer->out; o += BLOCK_OUTS, w += 2 * next) {
         const scaling s = load_scaling(out, o);
         for (uint32_t x = 0; x < strip->width; x += TILE_PIXELS) {
+            if (o == 0)
+                prefetch_block(strip, x + TILE_PIXELS, groups);
             accumulate(strip->in, x, strip->in_pitch, groups, w, next);
             store_sums(sums);
             const uint32_t n = pixels_left(x, strip->width);

@@ -32,21 +32,23 @@ static inline VEC exponential(VEC x) {
     return SCALE2(e, shifted); /* e * 2^n, n in the low bits of `shifted` */
 }
 
+/* Pairwise: a chain of VL additions would take longer than all the rest of a cell. */
 static inline float lanes_sum(VEC v) {
-    float lane[VL], sum = 0;
+    float lane[VL];
     STORE(lane, v);
-    for (int i = 0; i < VL; i++)
-        sum += lane[i];
-    return sum;
+    for (int step = VL / 2; step; step /= 2)
+        for (int i = 0; i < step; i++)
+            lane[i] += lane[i + step];
+    return lane[0];
 }
 
 static inline float lanes_largest(VEC v) {
-    float lane[VL], best;
+    float lane[VL];
     STORE(lane, v);
-    best = lane[0];
-    for (int i = 1; i < VL; i++)
-        best = lane[i] > best ? lane[i] : best;
-    return best;
+    for (int step = VL / 2; step; step /= 2)
+        for (int i = 0; i < step; i++)
+            lane[i] = lane[i] > lane[i + step] ? lane[i] : lane[i + step];
+    return lane[0];
 }
 
 static void scores(float *logits, uint32_t cells, float *out, size_t stride) {
@@ -63,9 +65,10 @@ static void scores(float *logits, uint32_t cells, float *out, size_t stride) {
             STORE(logits + i, e);
             sum = ADD(sum, e);
         }
-        const VEC total = SET1(lanes_sum(sum));
+        const VEC share =
+            SET1(1.0f / lanes_sum(sum)); /* one division instead of 64, for half a unit of the last place */
         for (int i = 0; i < SP_CELL * SP_CELL; i += VL)
-            STORE(logits + i, DIV(LOAD(logits + i), total));
+            STORE(logits + i, MUL(LOAD(logits + i), share));
         for (int row = 0; row < SP_CELL; row++)
             memcpy(out + (size_t)row * stride, logits + row * SP_CELL, SP_CELL * sizeof *out);
     }
@@ -78,8 +81,8 @@ static void normalise(float *descriptors, uint32_t cells) {
             const VEC v = LOAD(descriptors + i);
             squares = FMA(v, v, squares);
         }
-        const VEC length = SET1(fmaxf(sqrtf(lanes_sum(squares)), 1e-12f));
+        const VEC inverse = SET1(1.0f / fmaxf(sqrtf(lanes_sum(squares)), 1e-12f));
         for (int i = 0; i < SP_DESCRIPTOR_DIM; i += VL)
-            STORE(descriptors + i, DIV(LOAD(descriptors + i), length));
+            STORE(descriptors + i, MUL(LOAD(descriptors + i), inverse));
     }
 }

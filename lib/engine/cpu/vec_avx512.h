@@ -11,7 +11,7 @@ typedef __m512 VEC;
 #define SET1(x) _mm512_set1_ps(x)
 #define ADD(a, b) _mm512_add_ps(a, b)
 #define SUB(a, b) _mm512_sub_ps(a, b)
-#define DIV(a, b) _mm512_div_ps(a, b)
+#define MUL(a, b) _mm512_mul_ps(a, b)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define MAX(a, b) _mm512_max_ps(a, b)
 /* a times 2 to the integer in the low bits of b */

@@ -24,7 +24,7 @@ static inline void vec_store(float *p, VEC v) {
 #define SET1(x) ((VEC){(x), (x), (x), (x)})
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
-#define DIV(a, b) ((a) / (b))
+#define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define MAX(a, b) vec_max(a, b)
 /* a times 2 to the integer in the low bits of b */

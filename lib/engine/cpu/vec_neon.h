@@ -11,7 +11,7 @@ typedef float32x4_t VEC;
 #define SET1(x) vdupq_n_f32(x)
 #define ADD(a, b) vaddq_f32(a, b)
 #define SUB(a, b) vsubq_f32(a, b)
-#define DIV(a, b) vdivq_f32(a, b)
+#define MUL(a, b) vmulq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define MAX(a, b) vmaxq_f32(a, b)
 /* a times 2 to the integer in the low bits of b */
