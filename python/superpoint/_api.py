@@ -262,6 +262,46 @@ def _descriptors(array: NDArray[Any]) -> Tuple[CDescriptors, NDArray[Any]]:
     return CDescriptors(kept.ctypes.data, len(kept), _DTYPES.index(kept.dtype)), kept
 
 
+class Matcher:
+    """Nearest neighbours among descriptors, with threads and memory that stay from call to call.
+
+    Mutual ones only, unless told otherwise; with Lowe's ratio (tested in both directions when mutual)
+    and a largest distance of the unit vectors (0...2). Several threads take turns.
+    """
+
+    def __init__(
+        self,
+        *,
+        mutual: bool = True,
+        max_ratio: float = 1.0,
+        max_distance: float = 2.0,
+        threads: int = 0,
+        level: Optional[str] = None,
+    ) -> None:
+        options, error = CMatchOptions(), CError()
+        lib.sp_match_options_default(options)
+        options.mutual, options.max_ratio, options.max_distance = mutual, max_ratio, max_distance
+        options.threads = threads
+        options.level = level.encode() if level else None
+        self._lock = threading.Lock()
+        self._matcher = c.c_void_p()
+        check(lib.sp_matcher_create(options, self._matcher, error), error)
+        self._finalizer = weakref.finalize(self, lib.sp_matcher_free, self._matcher)
+
+    def match(self, a: NDArray[Any], b: NDArray[Any]) -> Tuple[NDArray[np.uint32], NDArray[np.float32]]:
+        """Descriptors [N, 256] each: pairs [M, 2] of indices, in rising order of the first, and similarities [M]."""
+        error, found = CError(), CMatches()
+        first, kept_a = _descriptors(a)
+        second, kept_b = _descriptors(b)
+        try:
+            with self._lock:
+                check(lib.sp_match(self._matcher, first, second, found, error), error)
+            return _copy(found.pairs, (found.count, 2), np.uint32), _copy(found.similarities, (found.count,), np.float32)
+        finally:
+            lib.sp_matches_free(found)
+            del kept_a, kept_b
+
+
 def match(
     a: NDArray[Any],
     b: NDArray[Any],
@@ -271,21 +311,6 @@ def match(
     max_distance: float = 2.0,
     threads: int = 0,
 ) -> Tuple[NDArray[np.uint32], NDArray[np.float32]]:
-    """Nearest neighbours among descriptors [N, 256]: pairs [M, 2] of indices, and similarities [M].
-
-    Mutual ones only, unless told otherwise; with Lowe's ratio and a largest distance (0...2).
-    """
-    options, matcher, error, found = CMatchOptions(), c.c_void_p(), CError(), CMatches()
-    lib.sp_match_options_default(options)
-    options.mutual, options.max_ratio, options.max_distance = mutual, max_ratio, max_distance
-    options.threads = threads
-    first, kept_a = _descriptors(a)
-    second, kept_b = _descriptors(b)
-    check(lib.sp_matcher_create(options, matcher, error), error)
-    try:
-        check(lib.sp_match(matcher, first, second, found, error), error)
-        return _copy(found.pairs, (found.count, 2), np.uint32), _copy(found.similarities, (found.count,), np.float32)
-    finally:
-        lib.sp_matches_free(found)
-        lib.sp_matcher_free(matcher)
-        del kept_a, kept_b
+    """One call of `Matcher.match`; for many pairs keep a Matcher."""
+    matcher = Matcher(mutual=mutual, max_ratio=max_ratio, max_distance=max_distance, threads=threads)
+    return matcher.match(a, b)

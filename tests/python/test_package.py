@@ -16,7 +16,7 @@ except ImportError:
     sys.exit(77)
 
 import superpoint
-from superpoint import Error, SuperPoint, match
+from superpoint import Error, Matcher, SuperPoint, match
 from superpoint._library import STRUCTS
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -95,6 +95,9 @@ class Package(unittest.TestCase):
         np.testing.assert_allclose(similarities, [table[i, j] for i, j in expected], atol=1e-5)
         self.assertLess(len(match(a, b, max_ratio=0.8)[0]), len(pairs))
         self.assertEqual(len(match(a[:0], b)[0]), 0)
+        matcher = Matcher(threads=1)
+        for _ in range(3):
+            np.testing.assert_array_equal(matcher.match(a, b)[0], pairs)
 
     def test_errors(self):
         with self.assertRaises(Error) as caught:

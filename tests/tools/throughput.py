@@ -1,0 +1,160 @@
+"""Extraction of many pictures: how near it comes to what its parts allow, and whether ten kills change a byte.
+
+Reading with decoding, the network alone, and the whole extraction are timed in turns, so that what else the machine does
+falls on all of them. Where the network runs on the same cores as decoding, the two cannot overlap for free: the bound is
+then the sum of their times, not the larger of them; both are printed.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+from superpoint import SuperPoint  # noqa: E402
+from superpoint._library import CError, CFeatures, CFrame, CMaps, CParams, check, lib  # noqa: E402
+
+PROGRAM = os.path.abspath(os.environ.get("SUPERPOINT", "build/bin/superpoint"))
+
+
+def make_pictures(folder, count):
+    """Different crops of the sample picture, 1024 x 768, as JPEG."""
+    source = Image.open(ROOT / "sample_data" / "bridge.jpg").convert("RGB")
+    rng = random.Random(3)
+    os.makedirs(folder)
+    for i in range(count):
+        x, y = rng.randrange(source.width - 1024), rng.randrange(source.height - 768)
+        source.crop((x, y, x + 1024, y + 768)).save(folder / f"p{i:05d}.jpg", quality=88)
+
+
+def decode(path, params, frame):
+    error = CError()
+    data = path.read_bytes()
+    check(lib.sp_frame_decode(data, len(data), params, frame, None, error), error)
+
+
+def decode_rate(paths, threads):
+    params = CParams()
+    lib.sp_params_default(params)
+
+    def work(part):
+        for path in part:
+            frame = CFrame()
+            decode(path, params, frame)
+            lib.sp_frame_free(frame)
+
+    workers = [threading.Thread(target=work, args=(paths[i::threads],)) for i in range(threads)]
+    began = time.monotonic()
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    return len(paths) / (time.monotonic() - began)
+
+
+def engine_rate(detector, path, count):
+    """The network, and selection with sampling, on one frame over and over."""
+    import ctypes
+
+    params, frame, error, found, maps = CParams(), CFrame(), CError(), CFeatures(), CMaps()
+    lib.sp_params_default(params)
+    decode(path, params, frame)
+    frames = (ctypes.POINTER(CFrame) * 1)(ctypes.pointer(frame))
+    began = time.monotonic()
+    for _ in range(count):
+        check(lib.sp_engine_run(detector._engine, frames, 1, maps, error), error)
+        check(lib.sp_features_extract(maps, frame, params, found, error), error)
+        lib.sp_features_free(found)
+    rate = count / (time.monotonic() - began)
+    lib.sp_maps_free(maps)
+    lib.sp_frame_free(frame)
+    return rate
+
+
+def extract(folder, output, pictures="pictures"):
+    began = time.monotonic()
+    subprocess.run([PROGRAM, "extract", pictures, "--output", output, "--quiet"], cwd=folder, check=True)
+    return time.monotonic() - began
+
+
+def digest(path):
+    state = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            state.update(block)
+    return state.hexdigest()
+
+
+def measure(folder, paths, count):
+    cores = len(os.sched_getaffinity(0))
+    detector = SuperPoint()
+    rows = []
+    batch = paths[:count]
+    os.makedirs(folder / "some")
+    for path in batch:
+        os.link(path, folder / "some" / path.name)
+    start = extract(folder, "start.h5", "some/" + batch[0].name)  # the program's start and end
+    for turn in range(5):
+        engine, decoding = engine_rate(detector, paths[0], count), decode_rate(batch, cores)
+        seconds = extract(folder, f"turn{turn}.h5", "some") - start
+        os.remove(folder / f"turn{turn}.h5")
+        whole = count / seconds
+        rows.append({"decode": decoding, "engine": engine, "extract": whole, "of_the_slower": whole / min(engine, decoding),
+                     "of_the_sum": whole * (1 / engine + 1 / decoding)})
+        print(json.dumps({k: round(v, 3) for k, v in rows[-1].items()}), flush=True)
+    medians = {key: float(np.median([row[key] for row in rows])) for key in rows[0]}
+    print(f"{cores} cores, {detector.info.precision} on {detector.info.level}: medians of five turns of {count}: decoding "
+          f"{medians['decode']:.1f}/s, network {medians['engine']:.1f}/s, extraction {medians['extract']:.1f}/s: "
+          f"{100 * medians['of_the_slower']:.0f} % of the slower alone, {100 * medians['of_the_sum']:.0f} % of the two "
+          f"one after the other", flush=True)
+    return medians
+
+
+def kill_and_resume(folder, whole):
+    rng = random.Random()
+    kills = 0
+    for _ in range(10):
+        process = subprocess.Popen([PROGRAM, "extract", "pictures", "--output", "killed.h5", "--quiet"], cwd=folder)
+        try:
+            process.wait(rng.uniform(0.01, 0.16) * whole)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    extract(folder, "killed.h5")
+    same = digest(folder / "clean.h5") == digest(folder / "killed.h5")
+    print(f"killed {kills} times and resumed: {'the same bytes' if same else 'DIFFERENT BYTES'} as one clean run", flush=True)
+    return kills > 0 and same
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--batch", type=int, default=100, help="pictures of one turn of the timing")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    try:
+        make_pictures(folder / "pictures", options.pictures)
+        paths = sorted((folder / "pictures").iterdir())
+        measure(folder, paths, options.batch)
+        whole = extract(folder, "clean.h5")
+        print(f"{options.pictures} pictures: {whole:.1f} s, {options.pictures / whole:.1f}/s", flush=True)
+        return 0 if kill_and_resume(folder, whole) else 1
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
