@@ -124,36 +124,65 @@ static void fill(const sp_maps *maps, const sp_frame *frame, const sp_params *pa
         features->pixels[2 * i + 1] = (uint16_t)y;
         if (!features->descriptors)
             continue;
+        if (i + 1 < features->count)
+            sp_sample_prefetch(maps->descriptors, maps->width / SP_CELL, maps->height / SP_CELL,
+                               sp_key_pixel(keys[i + 1]) % maps->width, sp_key_pixel(keys[i + 1]) / maps->width);
         sp_sample_descriptor(maps->descriptors, maps->width / SP_CELL, maps->height / SP_CELL, x, y, descriptor);
         sp_convert(descriptor, SP_DESCRIPTOR_DIM, params->descriptor_dtype,
                    (char *)features->descriptors + i * SP_DESCRIPTOR_DIM * element);
     }
 }
 
+/* The usual case, without mask and in one pass: suppressed rows are selected from as they come. */
+static sp_status suppress_and_select(const sp_maps *maps, const sp_params *params, const sp_area *area, sp_key **keys,
+                                     size_t *count, sp_error *err) {
+    sp_selection *selection = NULL;
+    sp_status status =
+        sp_selection_begin(maps->width, area, params->keypoint_threshold, params->max_keypoints, &selection, err);
+    if (status != SP_OK)
+        return status;
+    status = sp_nms_single_rows(maps->scores, maps->width, maps->height, params->nms_radius, sp_selection_row,
+                                selection, err);
+    if (status == SP_OK)
+        return sp_selection_end(selection, keys, count, err);
+    sp_selection_end(selection, NULL, NULL, NULL);
+    return status;
+}
+
+/* By way of a map of suppressed scores. */
+static sp_status suppress_then_select(const sp_maps *maps, const sp_params *params, const sp_area *area, sp_key **keys,
+                                      size_t *count, sp_error *err) {
+    const size_t bytes = (size_t)maps->width * maps->height * sizeof(float);
+    float *room = malloc(bytes);
+    if (!room)
+        return sp_fail_memory(err, "suppressed scores", bytes);
+    sp_status status = suppress(maps, params, area->mask, room, err);
+    if (status == SP_OK)
+        status =
+            sp_select(room, maps->width, area, params->keypoint_threshold, params->max_keypoints, keys, count, err);
+    free(room);
+    return status;
+}
+
 static sp_status extract(const sp_maps *maps, const sp_frame *frame, const sp_params *params, sp_features *features,
                          sp_error *err) {
     uint8_t *mask = NULL;
-    float *room = NULL;
     sp_key *keys = NULL;
     size_t count = 0;
     sp_status status = make_mask(frame, params, &mask, err);
-    features->device_nms =
-        !mask && maps->suppressed && maps->nms_radius == params->nms_radius && params->nms == SP_NMS_SINGLE;
-    const float *scores = maps->suppressed;
-    if (status == SP_OK && !features->device_nms) {
-        const size_t bytes = (size_t)maps->width * maps->height * sizeof *room;
-        scores = room = malloc(bytes);
-        status = room ? suppress(maps, params, mask, room, err) : sp_fail_memory(err, "suppressed scores", bytes);
-    }
     if (status == SP_OK) {
-        sp_area area = allowed_area(frame, params, mask);
-        status = sp_select(scores, maps->width, &area, params->keypoint_threshold, params->max_keypoints, &keys, &count,
-                           err);
+        const sp_area area = allowed_area(frame, params, mask);
+        const bool plain = !mask && params->nms == SP_NMS_SINGLE;
+        features->device_nms = plain && maps->suppressed && maps->nms_radius == params->nms_radius;
+        if (features->device_nms)
+            status = sp_select(maps->suppressed, maps->width, &area, params->keypoint_threshold, params->max_keypoints,
+                               &keys, &count, err);
+        else
+            status = (plain ? suppress_and_select : suppress_then_select)(maps, params, &area, &keys, &count, err);
     }
     if (status == SP_OK && count > 0 && (status = allocate(features, count, params, err)) == SP_OK)
         fill(maps, frame, params, keys, features);
     free(keys);
-    free(room);
     free(mask);
     return status;
 }

@@ -12,6 +12,14 @@
  */
 sp_status sp_nms_single(const float *scores, uint32_t width, uint32_t height, int radius, float *out, sp_error *err);
 
+/*
+ * The same a row at a time from the top, without a map for it: `take` is given each row of `width` numbers, which
+ * lasts as long as the call; what it returns ends the walk unless it is SP_OK.
+ */
+typedef sp_status sp_row_taker(void *context, uint32_t y, const float *row, sp_error *err);
+sp_status sp_nms_single_rows(const float *scores, uint32_t width, uint32_t height, int radius, sp_row_taker *take,
+                             void *context, sp_error *err);
+
 /* The rule of transformers (simple_nms): three rounds, of which the last two recover pixels that only
  * suppressed pixels had suppressed. */
 sp_status sp_nms_hf(const float *scores, uint32_t width, uint32_t height, int radius, float *out, sp_error *err);
@@ -38,12 +46,23 @@ typedef struct sp_area {
 sp_status sp_select(const float *scores, uint32_t width, const sp_area *area, float threshold, int32_t limit,
                     sp_key **keys, size_t *count, sp_error *err);
 
+/* The same for rows that come one after another: begin, sp_selection_row (an sp_row_taker) for each, and
+ * end, which frees the selection, also after a failure (keys NULL). */
+typedef struct sp_selection sp_selection;
+sp_status sp_selection_begin(uint32_t width, const sp_area *area, float threshold, int32_t limit,
+                             sp_selection **selection, sp_error *err);
+sp_status sp_selection_row(void *selection, uint32_t y, const float *row, sp_error *err);
+sp_status sp_selection_end(sp_selection *selection, sp_key **keys, size_t *count, sp_error *err);
+
 /*
  * Sample the descriptor map [rows][columns][256] at the pixel (x, y) of the frame and scale it to length 1.
  * Map position (x - 3.5) / (8 columns - 4.5) * (columns - 1), likewise for y; bilinear, zero outside
  * (transformers and SuperGlue; arXiv:1712.07629 leaves it open).
  */
 void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out);
+
+/* Ask for the memory that sampling at (x, y) will read: points are spread over a map larger than the cache. */
+void sp_sample_prefetch(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y);
 
 /* `count` numbers to `dtype`; see sp_dtype for the meaning of each. */
 void sp_convert(const float *in, size_t count, sp_dtype dtype, void *out);

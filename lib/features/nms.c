@@ -34,9 +34,9 @@ static void padded_row(const columns *c, size_t p, float *out) {
 }
 
 /* The maximum of the window of output row y is that of a[x] and b[x]. */
-typedef void row_sink(void *context, uint32_t y, const float *a, const float *b);
+typedef sp_status row_sink(void *context, uint32_t y, const float *a, const float *b, sp_error *err);
 
-static void walk_columns(const columns *c, row_sink *sink, void *context) {
+static sp_status walk_columns(const columns *c, row_sink *sink, void *context, sp_error *err) {
     const size_t window = 2 * (size_t)c->radius + 1, padded = (size_t)c->height + window - 1, width = c->width;
     for (size_t start = 0; start < padded; start += window) {
         for (size_t i = 0; i < window && start + i < padded; i++) {
@@ -47,13 +47,17 @@ static void walk_columns(const columns *c, row_sink *sink, void *context) {
                 memcpy(c->prefix, row, width * sizeof *row);
             else
                 c->kernels->larger(c->prefix, row, c->prefix, width);
-            if (start + i + 1 >= window)
-                sink(context, (uint32_t)(start + i + 1 - window), c->prefix,
-                     i + 1 < window ? c->group + (i + 1) * width : c->prefix);
+            if (start + i + 1 < window)
+                continue;
+            const float *rest = i + 1 < window ? c->group + (i + 1) * width : c->prefix;
+            const sp_status status = sink(context, (uint32_t)(start + i + 1 - window), c->prefix, rest, err);
+            if (status != SP_OK)
+                return status;
         }
         for (size_t i = window - 1; i-- > 0;)
             c->kernels->larger(c->group + i * width, c->group + (i + 1) * width, c->group + i * width, width);
     }
+    return SP_OK;
 }
 
 /* Walk over all rows; radius at least 1. */
@@ -72,31 +76,43 @@ static sp_status walk(const float *in, uint32_t width, uint32_t height, int radi
                        .group = room,
                        .prefix = room + window * width,
                        .line = room + (window + 1) * width};
-    walk_columns(&c, sink, context);
+    const sp_status status = walk_columns(&c, sink, context, err);
     free(room);
-    return SP_OK;
+    return status;
 }
 
 typedef struct output {
     const sp_row_kernels *kernels;
     const float *scores;
-    float *out;
+    float *out; /* the map, or one row */
     uint32_t width;
+    sp_row_taker *take;
+    void *context;
 } output;
 
-static void store_maximum(void *context, uint32_t y, const float *a, const float *b) {
+static sp_status store_maximum(void *context, uint32_t y, const float *a, const float *b, sp_error *err) {
     const output *o = context;
+    (void)err;
     o->kernels->larger(a, b, o->out + (size_t)y * o->width, o->width);
+    return SP_OK;
 }
 
-static void store_kept(void *context, uint32_t y, const float *a, const float *b) {
+static sp_status store_kept(void *context, uint32_t y, const float *a, const float *b, sp_error *err) {
     const output *o = context;
     const size_t at = (size_t)y * o->width;
+    (void)err;
     o->kernels->keep(a, b, o->scores + at, o->out + at, o->width);
+    return SP_OK;
+}
+
+static sp_status hand_over(void *context, uint32_t y, const float *a, const float *b, sp_error *err) {
+    const output *o = context;
+    o->kernels->keep(a, b, o->scores + (size_t)y * o->width, o->out, o->width);
+    return o->take(o->context, y, o->out, err);
 }
 
 sp_status sp_window_maximum(const float *in, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
-    output o = {sp_row_kernels_best(), NULL, out, width};
+    output o = {.kernels = sp_row_kernels_best(), .out = out, .width = width};
     if (radius == 0) {
         memcpy(out, in, (size_t)width * height * sizeof *out);
         return SP_OK;
@@ -105,12 +121,29 @@ sp_status sp_window_maximum(const float *in, uint32_t width, uint32_t height, in
 }
 
 sp_status sp_nms_single(const float *scores, uint32_t width, uint32_t height, int radius, float *out, sp_error *err) {
-    output o = {sp_row_kernels_best(), scores, out, width};
+    output o = {.kernels = sp_row_kernels_best(), .scores = scores, .out = out, .width = width};
     if (radius == 0) {
         memcpy(out, scores, (size_t)width * height * sizeof *out);
         return SP_OK;
     }
     return walk(scores, width, height, radius, store_kept, &o, err);
+}
+
+sp_status sp_nms_single_rows(const float *scores, uint32_t width, uint32_t height, int radius, sp_row_taker *take,
+                             void *context, sp_error *err) {
+    sp_status status = SP_OK;
+    if (radius == 0) {
+        for (uint32_t y = 0; status == SP_OK && y < height; y++)
+            status = take(context, y, scores + (size_t)y * width, err);
+        return status;
+    }
+    float *row = malloc(width * sizeof *row);
+    if (!row)
+        return sp_fail_memory(err, "suppression", width * sizeof *row);
+    output o = {sp_row_kernels_best(), scores, row, width, take, context};
+    status = walk(scores, width, height, radius, hand_over, &o, err);
+    free(row);
+    return status;
 }
 
 /* One of the two recovering rounds. `kept` has 1 where a pixel is kept so far; `near` and `rest` are

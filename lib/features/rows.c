@@ -5,8 +5,8 @@
 const sp_row_kernels *sp_row_kernels_best(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
         return &sp_row_kernels_avx512;
     if (__builtin_cpu_supports("avx2"))
         return &sp_row_kernels_avx2;

@@ -8,6 +8,19 @@ static float map_position(uint32_t pixel, uint32_t cells) {
     return ((float)pixel - 3.5f) / (8.0f * (float)cells - 4.5f) * (float)(cells - 1);
 }
 
+void sp_sample_prefetch(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y) {
+    const int cx = (int)floorf(map_position(x, columns)), cy = (int)floorf(map_position(y, rows));
+    const size_t line = 64 / sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        if (cx < 0 || cy + i < 0 || cy + i >= (int)rows || cx + 1 >= (int)columns)
+            continue;
+        /* two cells side by side are one piece of memory */
+        const float *cells = map + ((size_t)(cy + i) * columns + (size_t)cx) * SP_DESCRIPTOR_DIM;
+        for (size_t k = 0; k < 2 * SP_DESCRIPTOR_DIM; k += line)
+            __builtin_prefetch(cells + k);
+    }
+}
+
 void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out) {
     static const float zero[SP_DESCRIPTOR_DIM];
     const float fx = map_position(x, columns), fy = map_position(y, rows);

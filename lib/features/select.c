@@ -25,43 +25,62 @@ float sp_key_score(sp_key key) {
     return score;
 }
 
-typedef struct key_list {
+struct sp_selection {
+    const sp_row_kernels *kernels;
+    sp_area area;
+    uint32_t width;
+    float threshold;
+    int32_t limit;
+    uint32_t *found; /* of one row */
     sp_key *keys;
     size_t count, room;
-} key_list;
+};
 
 /* Room for `more` keys behind those that are there. */
-static sp_status reserve(key_list *list, size_t more, sp_error *err) {
-    if (list->room - list->count >= more)
+static sp_status reserve(sp_selection *s, size_t more, sp_error *err) {
+    if (s->room - s->count >= more)
         return SP_OK;
-    size_t room = 2 * list->room > list->count + more ? 2 * list->room : list->count + more + 4096;
-    sp_key *keys = realloc(list->keys, room * sizeof *keys);
+    size_t room = 2 * s->room > s->count + more ? 2 * s->room : s->count + more + 4096;
+    sp_key *keys = realloc(s->keys, room * sizeof *keys);
     if (!keys)
         return sp_fail_memory(err, "keypoints", room * sizeof *keys);
-    list->keys = keys;
-    list->room = room;
+    s->keys = keys;
+    s->room = room;
     return SP_OK;
 }
 
-static sp_status collect(const float *scores, uint32_t width, const sp_area *area, float threshold, key_list *list,
-                         sp_error *err) {
-    if (area->x0 >= area->x1)
-        return SP_OK;
-    const sp_row_kernels *kernels = sp_row_kernels_best();
-    const uint32_t columns = area->x1 - area->x0;
-    uint32_t *found = malloc(columns * sizeof *found);
-    if (!found)
-        return sp_fail_memory(err, "keypoints", columns * sizeof *found);
-    sp_status status = SP_OK;
-    for (uint32_t y = area->y0; status == SP_OK && y < area->y1; y++) {
-        const uint32_t first = y * width + area->x0; /* at most 2^26 pixels */
-        const size_t n = kernels->above(scores + first, first, columns, threshold, found);
-        status = reserve(list, n, err);
-        for (size_t i = 0; status == SP_OK && i < n; i++)
-            if (!area->mask || area->mask[found[i]])
-                list->keys[list->count++] = make_key(scores[found[i]], found[i]);
+sp_status sp_selection_begin(uint32_t width, const sp_area *area, float threshold, int32_t limit,
+                             sp_selection **selection, sp_error *err) {
+    sp_selection *s = calloc(1, sizeof *s);
+    uint32_t *found = malloc(width * sizeof *found);
+    *selection = s;
+    if (!s || !found) {
+        free(s);
+        free(found);
+        *selection = NULL;
+        return sp_fail_memory(err, "keypoints", width * sizeof *found);
     }
-    free(found);
+    *s = (sp_selection){.kernels = sp_row_kernels_best(),
+                        .area = *area,
+                        .width = width,
+                        .threshold = threshold,
+                        .limit = limit,
+                        .found = found};
+    return SP_OK;
+}
+
+sp_status sp_selection_row(void *selection, uint32_t y, const float *row, sp_error *err) {
+    sp_selection *s = selection;
+    const sp_area *area = &s->area;
+    if (s->limit == 0 || y < area->y0 || y >= area->y1 || area->x0 >= area->x1)
+        return SP_OK;
+    const size_t n = s->kernels->above(row + area->x0, area->x0, area->x1 - area->x0, s->threshold, s->found);
+    const sp_status status = reserve(s, n, err);
+    for (size_t i = 0; status == SP_OK && i < n; i++) {
+        const uint32_t pixel = y * s->width + s->found[i]; /* at most 2^26 of them */
+        if (!area->mask || area->mask[pixel])
+            s->keys[s->count++] = make_key(row[s->found[i]], pixel);
+    }
     return status;
 }
 
@@ -123,30 +142,52 @@ static void sort_keys(sp_key *keys, sp_key *room, size_t count) {
         memcpy(keys, from, count * sizeof *keys);
 }
 
-sp_status sp_select(const float *scores, uint32_t width, const sp_area *area, float threshold, int32_t limit,
-                    sp_key **keys, size_t *count, sp_error *err) {
-    key_list list = {0};
+static void selection_free(sp_selection *s) {
+    free(s->found);
+    free(s->keys);
+    free(s);
+}
+
+sp_status sp_selection_end(sp_selection *s, sp_key **keys, size_t *count, sp_error *err) {
+    if (!keys) {
+        selection_free(s);
+        return SP_OK;
+    }
     *keys = NULL;
     *count = 0;
-    sp_status status = limit == 0 ? SP_OK : collect(scores, width, area, threshold, &list, err);
+    if (s->limit > 0 && s->count > (size_t)s->limit) {
+        select_smallest(s->keys, s->count, (size_t)s->limit);
+        s->count = (size_t)s->limit;
+    }
+    if (s->count) {
+        sp_key *room = malloc(s->count * sizeof *room);
+        if (!room) {
+            const size_t bytes = s->count * sizeof *room;
+            selection_free(s);
+            return sp_fail_memory(err, "keypoints", bytes);
+        }
+        sort_keys(s->keys, room, s->count);
+        free(room);
+        *keys = s->keys;
+        *count = s->count;
+        s->keys = NULL;
+    }
+    selection_free(s);
+    return SP_OK;
+}
+
+sp_status sp_select(const float *scores, uint32_t width, const sp_area *area, float threshold, int32_t limit,
+                    sp_key **keys, size_t *count, sp_error *err) {
+    *keys = NULL;
+    *count = 0;
+    sp_selection *s = NULL;
+    sp_status status = sp_selection_begin(width, area, threshold, limit, &s, err);
+    for (uint32_t y = area->y0; status == SP_OK && y < area->y1; y++)
+        status = sp_selection_row(s, y, scores + (size_t)y * width, err);
     if (status != SP_OK) {
-        free(list.keys);
+        if (s)
+            sp_selection_end(s, NULL, NULL, NULL);
         return status;
     }
-    if (limit > 0 && list.count > (size_t)limit) {
-        select_smallest(list.keys, list.count, (size_t)limit);
-        list.count = (size_t)limit;
-    }
-    if (list.count) {
-        sp_key *room = malloc(list.count * sizeof *room);
-        if (!room) {
-            free(list.keys);
-            return sp_fail_memory(err, "keypoints", list.count * sizeof *room);
-        }
-        sort_keys(list.keys, room, list.count);
-        free(room);
-    }
-    *keys = list.keys;
-    *count = list.count;
-    return SP_OK;
+    return sp_selection_end(s, keys, count, err);
 }
