@@ -93,7 +93,6 @@ static void release(server *s) {
     sp_model_free(s->model);
     log_close(s->log);
     tokens_free(&s->tokens);
-    config_free(&s->config);
 }
 
 /* Signals that end the service are waited for; the others of its kind stay as they are. */
@@ -166,6 +165,7 @@ int sp_command_serve(int argc, char **argv) {
     int code = cli_parse(&c, argc, argv);
     if (code == CLI_GO_ON)
         code = run(s, &c);
+    config_free(&s->config);
     free(s);
     return code;
 }
