@@ -291,6 +291,19 @@ void gate_request_done(gate_connection *c) {
     pthread_mutex_unlock(&c->owner->lock);
 }
 
+bool gate_is_answered(gate_connection *c) {
+    pthread_mutex_lock(&c->owner->lock);
+    bool answered = c->answered;
+    pthread_mutex_unlock(&c->owner->lock);
+    return answered;
+}
+
+void gate_set_answered(gate_connection *c) {
+    pthread_mutex_lock(&c->owner->lock);
+    c->answered = true;
+    pthread_mutex_unlock(&c->owner->lock);
+}
+
 void gate_answer_now(gate_connection *c, int status, const char *text) {
     pthread_mutex_lock(&c->owner->lock);
     if (!c->tls && !c->answered)

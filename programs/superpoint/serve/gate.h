@@ -55,6 +55,10 @@ void gate_set_phase(gate_connection *c, gate_phase phase);
 void gate_request_done(gate_connection *c);
 void gate_closed(gate_connection *c);
 
+/* Whether the last thing that was received has been dealt with, and that it has. */
+bool gate_is_answered(gate_connection *c);
+void gate_set_answered(gate_connection *c);
+
 /*
  * Send an answer at once, from the thread of the HTTP library, where it cannot queue one: in the
  * middle of a body. Only without TLS. The connection must be closed then.

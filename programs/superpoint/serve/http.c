@@ -181,7 +181,7 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **state
         return;
     gate_request_done(r->connection);
     if (r->status == 0 && why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
-        r->status = r->connection->answered ? 408 : 499;
+        r->status = gate_is_answered(r->connection) ? 408 : 499;
     stats_request(&s->stats, route_index(r->route), r->status);
     atomic_fetch_add(&s->stats.bytes_in, r->body_bytes);
     atomic_fetch_add(&s->stats.bytes_out, r->sent_bytes);
@@ -403,7 +403,7 @@ static enum MHD_Result after_job(request *r) {
         return answer_job(r);
     case JOB_GONE:
         r->status = 499;
-        r->connection->answered = true;
+        gate_set_answered(r->connection);
         return MHD_NO;
     case JOB_EXPIRED:
         return http_error(r, 503, "not served within request_timeout, %g s", r->server->config.limits.request_timeout);
