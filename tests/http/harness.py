@@ -161,6 +161,8 @@ class Server:
             self.process.send_signal(sig)
         rest = self.process.communicate(timeout=timeout)[1].decode()
         self.lines += rest.splitlines(keepends=True)
+        if self.process.returncode not in (0, -signal.SIGKILL):
+            print(f"the server ended with {self.process.returncode}:\n" + "".join(self.lines)[-6000:])
         return self.process.returncode
 
 

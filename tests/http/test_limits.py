@@ -218,6 +218,22 @@ class Connections(ServerTest):
         for sock in idle:
             sock.close()
 
+    def test_storm_of_connections(self):
+        for _ in range(20):
+            socks = []
+            for _ in range(100):
+                sock = self.server.connect()
+                try:
+                    sock.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+                    sock.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+                socks.append(sock)
+            for sock in socks:
+                sock.close()
+        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200))
+        self.assertTrue(wait_until(lambda: self.server.metric("connections_open") < 5))
+
     def test_unfinished_headers_make_room(self):
         socks = [self.server.connect() for _ in range(60)]
         for sock in socks:
@@ -225,7 +241,7 @@ class Connections(ServerTest):
                 sock.sendall(b"GET ")
             except OSError:
                 pass
-        self.assertAlive()
+        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200))
         for sock in socks:
             sock.close()
 

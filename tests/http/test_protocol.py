@@ -4,7 +4,7 @@ import socket
 import time
 import unittest
 
-from harness import Server, ServerTest, b64, blank, checkers, read_answer
+from harness import Server, ServerTest, b64, blank, checkers, read_answer, wait_until
 
 
 class Protocol(ServerTest):
@@ -229,6 +229,13 @@ class Protocol(ServerTest):
             sock.shutdown(socket.SHUT_WR)
             self.assertEqual(read_answer(sock).status, 200)
 
+    def test_clients_that_end_in_the_middle_are_let_go(self):
+        for _ in range(200):  # data and end in one packet, or not: both happen
+            with self.server.connect() as sock:
+                sock.sendall(self.head("Content-Length: 100") + b"{")
+                sock.shutdown(socket.SHUT_WR)
+        self.assertTrue(wait_until(lambda: self.server.metric("connections_open") < 5, 5))
+
     def test_request_id(self):
         self.assertEqual(self.server.get("/health", {"X-Request-Id": "abc-123"}).header("x-request-id"), "abc-123")
         first, second = (self.server.get("/health").header("x-request-id") for _ in range(2))
@@ -259,7 +266,8 @@ class Protocol(ServerTest):
                 sent += 1
             for sock in socks:
                 sock.close()
-        self.assertAlive()
+        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200, 30))
+        self.assertTrue(wait_until(lambda: self.server.metric("connections_open") < 10, 30))
         self.assertEqual(self.server.post("/predict", self.body).status, 200)
 
 

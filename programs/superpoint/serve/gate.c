@@ -20,10 +20,10 @@
 #include "common/fail.h"
 
 /* The kernel's numbers of connection states, which <linux/tcp.h> leaves to <netinet/tcp.h>. */
-enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_FIN_WAIT2 = 5 };
+enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_FIN_WAIT2 = 5, TCP_CLOSE_WAIT = 8 };
 
 /* Sockets read on and thrown away at a time; more are closed at once. */
-enum { LINGERING = 256, TICK_MS = 100, ACCEPT_AT_ONCE = 64, BACKLOG = 1024 };
+enum { LINGERING = 256, TICK_MS = 100, OVER_MS = 250, FORGET_MS = 5000, ACCEPT_AT_ONCE = 64, BACKLOG = 1024 };
 
 typedef struct lingering {
     int fd;
@@ -40,7 +40,8 @@ struct gate {
     atomic_bool stopping, stop_accepting, accepting_stopped;
     pthread_mutex_t lock; /* guards what follows, and every gate_connection's deadline */
     gate_connection *first;
-    size_t open;
+    size_t open, handed_over; /* in the list, and given to the HTTP library but not yet there */
+    double handed_over_ms;    /* when the last was given */
     lingering linger[LINGERING];
     unsigned lingering;
     double last_bytes_ms; /* when anything was last received */
@@ -170,7 +171,9 @@ sp_status gate_create(const config *c, stats *s, const gate_calls *calls, gate *
 static bool make_room(gate *g) {
     gate_connection *victim = NULL;
     pthread_mutex_lock(&g->lock);
-    bool room = (double)g->open < g->config->limits.max_connections;
+    if (g->handed_over && now_ms() - g->handed_over_ms > FORGET_MS)
+        g->handed_over = 0; /* some did not get there, for want of memory */
+    bool room = (double)(g->open + g->handed_over) < g->config->limits.max_connections;
     if (!room) {
         for (gate_connection *c = g->first; c; c = c->next) {
             bool candidate = !c->answered && (c->phase == PHASE_IDLE || c->phase == PHASE_HEADERS);
@@ -187,6 +190,10 @@ static bool make_room(gate *g) {
             shutdown(victim->fd, SHUT_RDWR);
             room = true;
         }
+    }
+    if (room) {
+        g->handed_over++;
+        g->handed_over_ms = now_ms();
     }
     pthread_mutex_unlock(&g->lock);
     return room;
@@ -249,6 +256,7 @@ gate_connection *gate_opened(gate *g, int fd, bool tls) {
         g->first->previous = c;
     g->first = c;
     g->open++;
+    g->handed_over -= g->handed_over > 0;
     g->last_bytes_ms = now_ms();
     pthread_mutex_unlock(&g->lock);
     return c;
@@ -274,6 +282,7 @@ static double timeout_of(const gate *g, gate_phase phase) {
 
 static void set_phase_locked(gate_connection *c, gate_phase phase) {
     c->phase = phase;
+    c->over_since_ms = 0;
     c->deadline_ms = now_ms() + timeout_of(c->owner, phase) * 1e3;
 }
 
@@ -337,12 +346,33 @@ static void look_at_idle(gate_connection *c) {
     }
 }
 
+/*
+ * The peer has closed its side in the middle of a request, and all that it sent has been read. The HTTP
+ * library does not always hear of it: when data and end arrive together it takes the data, and waits for
+ * an event that has been. The wait here lets it finish with what it has just read.
+ */
+static void look_at_unfinished(gate_connection *c, double now) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    int unread = 0;
+    bool over = getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE_WAIT &&
+                ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
+    if (!over)
+        c->over_since_ms = 0;
+    else if (c->over_since_ms == 0)
+        c->over_since_ms = now;
+    else if (now - c->over_since_ms > OVER_MS)
+        shutdown(c->fd, SHUT_RDWR);
+}
+
 static void check_deadlines(gate *g) {
     pthread_mutex_lock(&g->lock);
     double now = now_ms();
     for (gate_connection *c = g->first; c; c = c->next) {
         if (c->phase == PHASE_IDLE)
             look_at_idle(c);
+        else if ((c->phase == PHASE_HEADERS || c->phase == PHASE_BODY) && !c->answered)
+            look_at_unfinished(c, now);
         if (now > c->deadline_ms)
             expire(g, c);
     }

@@ -30,6 +30,7 @@ typedef struct gate_connection {
     bool unread;   /* a body was refused: read on before closing */
     gate_phase phase;
     double deadline_ms;
+    double over_since_ms;              /* when the peer was found to have ended in the middle; 0: it has not */
     uint64_t received_mark, sent_mark; /* bytes at the end of the last request */
     char peer[INET6_ADDRSTRLEN];
 } gate_connection;

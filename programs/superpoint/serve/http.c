@@ -1,6 +1,7 @@
 #include "http.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -493,6 +494,9 @@ sp_status http_start(server *s, sp_error *err) {
     if (status == SP_OK && !prepare_no_memory(s))
         status = fail(err, SP_ERR_MEMORY, "out of memory");
     if (status == SP_OK) {
+        /* The library's own limit of connections must never be reached: 0.9.75 then returns with its lock
+         * held. The gate counts. */
+        const unsigned never = INT_MAX;
         /* Room for the headers, the parsed form of the longest of them, and a piece of the body. */
         size_t memory = (size_t)s->config.limits.max_header_bytes * 2 + 65536;
         struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, certificate},
@@ -507,8 +511,7 @@ sp_status http_start(server *s, sp_error *err) {
             flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_URI_LOG_CALLBACK,
             on_target, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
             MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
-            MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config.limits.max_connections + 64u, MHD_OPTION_ARRAY,
-            certificate ? tls : none, MHD_OPTION_END);
+            MHD_OPTION_CONNECTION_LIMIT, never, MHD_OPTION_ARRAY, certificate ? tls : none, MHD_OPTION_END);
         if (!s->daemon)
             status = fail(err, SP_ERR_IO,
                           certificate ? "cannot start HTTPS: the certificate or its key may be wrong"

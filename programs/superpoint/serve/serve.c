@@ -83,12 +83,20 @@ static bool drain(server *s) {
     return true;
 }
 
-static void release(server *s) {
+/* No request comes in, and no tick, from here on: only then may the pipeline go. */
+static void stop_http(server *s) {
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
     if (s->no_memory)
         MHD_destroy_response(s->no_memory);
     gate_free(s->gate);
+    s->daemon = NULL;
+    s->no_memory = NULL;
+    s->gate = NULL;
+}
+
+static void release(server *s) {
+    stop_http(s);
     sp_engine_free(s->engine);
     sp_model_free(s->model);
     log_close(s->log);
@@ -126,6 +134,8 @@ static int run(server *s, const cli *c) {
         log_news("Gave up on %zu requests after drain_timeout, %g s", atomic_load(&s->active),
                  s->config.limits.drain_timeout);
     /* Requests that were given up keep threads and memory busy: the process ends with them. */
+    if (drained)
+        stop_http(s);
     if (!drained || !pipeline_free(s->pipeline, 1000)) {
         log_news("Application shutdown complete.");
         log_close(s->log);
