@@ -14,7 +14,11 @@
 
 #include "engine/cpu/kernels.h"
 
-enum { LANES = SP_LINE / sizeof(float), OUTS = VECTORS * VL };
+enum {
+    LANES = SP_LINE / sizeof(float),
+    OUTS = VECTORS * VL,
+    REST = OUTS > SP_OUT_UNIT ? SP_OUT_UNIT / VL : VECTORS /* vectors in the last block of the logits */
+};
 
 typedef VEC block[PIXELS][VECTORS];
 
@@ -109,8 +113,8 @@ static void head(const sp_packed *packed, const sp_strip *strip, float *const *o
     uint32_t o = 0;
     for (; o + OUTS <= outs; o += OUTS, w += (size_t)packed->layer->in * OUTS)
         head_block(packed, strip, w, o, out, stride, VECTORS);
-    if (o < outs)
-        head_block(packed, strip, w, o, out, stride, SP_OUT_UNIT / VL);
+    if (o < outs) /* only where a block is more than SP_OUT_UNIT */
+        head_block(packed, strip, w, o, out, stride, REST);
 }
 
 /* Pixels as floats between a zero on the left and zeros on the right. */
