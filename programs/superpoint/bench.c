@@ -100,6 +100,8 @@ static sp_status measure(const bench_options *o, const char *image, json_t *resu
     if (status == SP_OK)
         status = bench_stages(o, model, bytes, size, results, err);
     if (status == SP_OK)
+        status = bench_http(o, bytes, size, results, err);
+    if (status == SP_OK)
         status = bench_forward(o, model, &frame, results, err);
     sp_frame_free(&frame);
     sp_model_free(model);
@@ -126,7 +128,8 @@ static sp_status take(void *context, const cli_option *option, const char *value
 }
 
 static const char about[] =
-    "Measures decoding, resizing, post-processing and encoding on one thread, and the forward pass\n"
+    "Measures decoding, resizing, post-processing and encoding on one thread, a request over HTTP to a\n"
+    "service started for it, and the forward pass\n"
     "with every engine, instruction set level, precision and with one thread and all; options narrow\n"
     "that down. Variants run in turn, round after round. `peak` is the share of what the processor's\n"
     "multipliers do at that level and precision, measured in the same rounds; Winograd's algorithm\n"

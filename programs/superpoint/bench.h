@@ -39,4 +39,8 @@ sp_status bench_forward(const bench_options *o, const sp_model *model, const sp_
 sp_status bench_stages(const bench_options *o, const sp_model *model, const void *bytes, size_t size, json_t *results,
                        sp_error *err);
 
+/* A request to `superpoint serve`, started for it with its own defaults, from the first byte sent to the last received.
+ */
+sp_status bench_http(const bench_options *o, const void *bytes, size_t size, json_t *results, sp_error *err);
+
 #endif
