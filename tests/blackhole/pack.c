@@ -27,7 +27,7 @@ static void halves(void **state) {
     assert_true(bh_round_bits(1.0f + 3.0f / 1024, 10) == 1.0f + 4.0f / 1024);
 }
 
-/* Every weight is where unpacker 0 expects it, and the bias is whole in its two parts. */
+/* Every weight is where unpacker 0 expects it; rounding errors do not add up; the bias is whole in its two parts. */
 static void layout(void **state) {
     (void)state;
     for (uint32_t i = 0; i < SP_LAYERS; i++) {
@@ -41,22 +41,32 @@ static void layout(void **state) {
             kernel[k] = (float)(k % 511) / 512.0f + 0.001f;
         for (uint32_t q = 0; q < n->out; q++)
             bias[q] = 0.1f * (float)q - 3.0f;
+        double mean[BH_MAX_CHANNELS];
+        for (uint32_t p = 0; p < n->in; p++)
+            mean[p] = 0.25 * p;
         sp_error err = {0};
-        assert_ok(sp_bh_pack_layer(n, kernel, bias, 0.5, 2.0, packed, &err), &err);
+        assert_ok(sp_bh_pack_layer(n, kernel, bias, 0.5, 2.0, mean, packed, &err), &err);
         const uint32_t blocks = sp_bh_layer_blocks(n);
         for (uint32_t q = 0; q < n->out; q++) {
             const uint16_t *group = packed + (size_t)(q / 64) * blocks * 1024;
-            for (uint32_t p = 0; p < n->in; p++)
+            double carried = 0; /* into the bias */
+            for (uint32_t p = 0; p < n->in; p++) {
+                double error = 0;
+                float stored = 0;
                 for (uint32_t tap = 0; tap < taps; tap++) {
                     const uint32_t block = n->in == 1 ? 0 : tap * planes + p / 16, input = n->in == 1 ? tap : p % 16;
-                    const float stored =
-                        bh_float_of_half(group[block * 1024 + q % 64 / 16 * 256 + input * 16 + q % 16]);
-                    const float wanted = kernel[((size_t)q * n->in + p) * taps + tap] * 0.5f;
-                    assert_true(fabsf(stored - wanted) <= fabsf(wanted) * 0x1p-10f);
+                    stored = bh_float_of_half(group[block * 1024 + q % 64 / 16 * 256 + input * 16 + q % 16]);
+                    const double wanted = kernel[((size_t)q * n->in + p) * taps + tap] * 0.5;
+                    assert_true(fabs(stored - wanted) <= 0x1p-10); /* one step of the largest */
+                    error += wanted - stored;
                 }
+                assert_true(fabs(error) <= fabs(stored) * 0x1p-10); /* only the last tap's own is left */
+                carried += error * mean[p];
+            }
             const uint16_t *last = group + (size_t)(blocks - 1) * 1024 + q % 64 / 16 * 256 + q % 16;
-            const float sum = bh_float_of_half(last[0]) + bh_float_of_half(last[16]);
-            assert_true(fabsf(sum - 2 * bias[q]) <= fabsf(2 * bias[q]) * 0x1p-19f + HALF_MIN_NORMAL);
+            const double sum = (double)bh_float_of_half(last[0]) + bh_float_of_half(last[16]),
+                         wanted = 2.0 * bias[q] + carried;
+            assert_true(fabs(sum - wanted) <= fabs(wanted) * 0x1p-19 + HALF_MIN_NORMAL);
         }
         free(kernel);
         free(bias);
@@ -69,19 +79,20 @@ static void refused(void **state) {
     const sp_layer *n = &sp_network[SP_DESCRIPTOR_B];
     const size_t size = sp_layer_kernel_size(n);
     float *kernel = calloc(size, sizeof *kernel), bias[256] = {0};
+    const double mean[BH_MAX_CHANNELS] = {0};
     uint16_t *packed = malloc(sp_bh_packed_bytes(n));
     assert_true(kernel && packed);
     sp_error err = {0};
     kernel[77] = 70000.0f;
-    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, packed, &err), SP_ERR_WEIGHTS_DATA);
+    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, mean, packed, &err), SP_ERR_WEIGHTS_DATA);
     assert_non_null(strstr(err.text, "beyond fp16"));
     kernel[77] = NAN;
-    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, packed, &err), SP_ERR_WEIGHTS_DATA);
+    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, mean, packed, &err), SP_ERR_WEIGHTS_DATA);
     for (size_t k = 0; k < size; k++)
         kernel[k] = 1e-6f;
-    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, packed, &err), SP_ERR_WEIGHTS_DATA);
+    assert_int_equal(sp_bh_pack_layer(n, kernel, bias, 1, 1, mean, packed, &err), SP_ERR_WEIGHTS_DATA);
     assert_non_null(strstr(err.text, "below fp16"));
-    assert_ok(sp_bh_pack_layer(n, kernel, bias, 65536, 1, packed, &err), &err); /* a scale mends it */
+    assert_ok(sp_bh_pack_layer(n, kernel, bias, 65536, 1, mean, packed, &err), &err); /* a scale mends it */
     free(kernel);
     free(packed);
 }

@@ -13,14 +13,19 @@ size_t sp_bh_packed_bytes(const sp_layer *layer);
 
 /*
  * Pack one layer: [group][block][4 output planes][16 inputs][16 outputs] of fp16. The first layer's nine taps are nine
- * channels of one plane. SrcA keeps 10 significant bits and cuts the rest, a bias that adds up over the layers, so
- * weights are rounded to 10 bits here; the bias is the sum of two such numbers.
+ * channels of one plane.
  *
- * `scale` multiplies the kernel, `bias_scale` the bias (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot
- * hold the layer: a number too large, or more than MAX_LOST of the kernel's energy too small.
+ * SrcA keeps 10 significant bits and cuts the rest, so weights are rounded to 10 bits here, and what rounding does is
+ * kept from adding up: the error of one tap is carried to the next of the same input channel, since neighbouring pixels
+ * are much alike; what is left over, times the channel's mean, goes into the bias. Measured on the sample at 64x64: 1 -
+ * PCC of the scores 8e-6 with plain rounding, 1e-6 so. The bias is the sum of two numbers of 10 bits.
+ *
+ * `scale` multiplies the kernel, `bias_scale` the bias; `input_mean` are the means of the stored input channels
+ * (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot hold the layer: a number too large, or too much of the
+ * kernel's energy too small.
  */
 sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
-                           double bias_scale, uint16_t *out, sp_error *err);
+                           double bias_scale, const double *input_mean, uint16_t *out, sp_error *err);
 
 /* All layers, packed once for any number of devices. */
 typedef struct bh_weights {
