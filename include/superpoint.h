@@ -393,6 +393,65 @@ SP_API void sp_maps_free(sp_maps *maps);
 SP_API sp_status sp_engine_run(sp_engine *engine, const sp_frame *const *frames, size_t n, sp_maps *maps,
                                sp_error *err);
 
+/* ------------------------------------------------------------------ estimates and checks ----- */
+
+/* Units of an accelerator whose work is counted. */
+typedef enum sp_unit {
+    SP_UNIT_MATRIX = 0,
+    SP_UNIT_VECTOR = 1,
+    SP_UNIT_UNPACK = 2, /* memory to matrix unit */
+    SP_UNIT_PACK = 3,   /* and back */
+    SP_UNIT_SCALAR = 4, /* control processor */
+    SP_UNIT_TAIL = 5,   /* processor of softmax and suppression */
+    SP_UNIT_NETWORK = 6,
+    SP_UNIT_MEMORY = 7,
+    SP_UNITS = 8
+} sp_unit;
+
+SP_API const char *sp_unit_text(sp_unit unit);
+
+/* What one stage of a frame costs by counting instructions and bytes: a prediction, not a measurement. */
+typedef struct sp_estimate {
+    const char *stage;     /* a layer's name, or what else is done; constant text */
+    sp_unit limit;         /* unit that the stage waits for longest */
+    double cycles;         /* that the stage adds to the frame */
+    double unit[SP_UNITS]; /* cycles of each unit by itself, on the busiest part of the device */
+} sp_estimate;
+
+#define SP_MAX_ESTIMATES 24
+
+typedef struct sp_frame_estimate {
+    double clock_mhz;
+    double frame_ms; /* sum of the stages' cycles at that clock */
+    char layout[64]; /* how the frame is spread over the device */
+    size_t count;
+    sp_estimate stage[SP_MAX_ESTIMATES];
+} sp_frame_estimate;
+
+/*
+ * Predict a frame of width x height on the device of the engine named in the options, which need not be
+ * at hand. SP_ERR_UNAVAILABLE for engines that do not count (all but "blackhole").
+ */
+SP_API sp_status sp_engine_estimate(const sp_engine_options *options, sp_frame_estimate *estimate, sp_error *err);
+
+/* One step of a device's bring-up, as it is reported. */
+typedef struct sp_check_step {
+    const char *name;
+    sp_status status; /* SP_OK: passed */
+    double ms;
+    const char *text; /* what was seen, or what went wrong; valid during the call only */
+} sp_check_step;
+
+typedef void sp_check_report(void *context, const sp_check_step *step);
+
+/*
+ * Bring up the device of an engine from the bottom: each step needs more of it than the one before, and the first that
+ * fails ends the check with its status. `reset` resets the device first, which takes seconds. SP_ERR_UNAVAILABLE for
+ * engines without a device of their own.
+ */
+SP_API sp_status sp_engine_check(const sp_model *model, const sp_engine_options *options, bool reset,
+                                 sp_check_report *report, void *context, sp_error *err);
+
 /* ------------------------------------------------------------------ features ----------------- */
 
 /*

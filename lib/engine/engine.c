@@ -157,3 +157,41 @@ sp_status sp_engine_run(sp_engine *engine, const sp_frame *const *frames, size_t
         status = engine->kind->run_many(engine->state, frames, n, maps, err);
     return status == SP_OK ? sp_succeed(err) : status;
 }
+
+const char *sp_unit_text(sp_unit unit) {
+    static const char *const names[SP_UNITS] = {"matrix", "vector", "unpack",  "pack",
+                                                "scalar", "tail",   "network", "memory"};
+    return (size_t)unit < SP_UNITS ? names[unit] : "?";
+}
+
+/* The engine named in the options, without asking whether it can run here. */
+static const sp_engine_kind *find(const char *name) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+sp_status sp_engine_estimate(const sp_engine_options *given, sp_frame_estimate *estimate, sp_error *err) {
+    sp_engine_options options;
+    memset(estimate, 0, sizeof *estimate);
+    sp_status status = complete(given, &options, err);
+    if (status != SP_OK)
+        return status;
+    const sp_engine_kind *kind = find(options.engine);
+    if (!kind || !kind->estimate)
+        return sp_fail(err, SP_ERR_UNAVAILABLE, "engine %s: predicts nothing", options.engine);
+    return kind->estimate(&options, estimate, err);
+}
+
+sp_status sp_engine_check(const sp_model *model, const sp_engine_options *given, bool reset, sp_check_report *report,
+                          void *context, sp_error *err) {
+    sp_engine_options options;
+    sp_status status = complete(given, &options, err);
+    if (status != SP_OK)
+        return status;
+    const sp_engine_kind *kind = find(options.engine);
+    if (!kind || !kind->check)
+        return sp_fail(err, SP_ERR_UNAVAILABLE, "engine %s: has no device to bring up", options.engine);
+    return kind->check(model, &options, reset, report, context, err);
+}

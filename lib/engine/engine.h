@@ -32,6 +32,11 @@ typedef struct sp_engine_kind {
     /* May be NULL. The same for n frames in turn, for an engine that can take one in while it runs another; sets
      * forward_ms of each. */
     sp_status (*run_many)(void *state, const sp_frame *const *frames, size_t n, sp_maps *maps, sp_error *err);
+
+    /* May be NULL: see sp_engine_estimate and sp_engine_check. */
+    sp_status (*estimate)(const sp_engine_options *options, sp_frame_estimate *estimate, sp_error *err);
+    sp_status (*check)(const sp_model *model, const sp_engine_options *options, bool reset, sp_check_report *report,
+                       void *context, sp_error *err);
 } sp_engine_kind;
 
 extern const sp_engine_kind sp_engine_cpu;

@@ -112,6 +112,7 @@ static sp_status measure(const bench_options *o, const char *image, json_t *resu
 static const cli_option own[] = {{"image", "FILE", "the picture to work on (the sample picture)"},
                                  {"quick", NULL, "end within 30 seconds; figures are rougher"},
                                  {"json", NULL, "one JSON document on standard output"},
+                                 {"model", NULL, "predict by counting instead (--engine blackhole)"},
                                  {NULL, NULL, NULL}};
 
 static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
@@ -122,8 +123,10 @@ static sp_status take(void *context, const cli_option *option, const char *value
         o->image = value;
     else if (option == &own[1])
         o->quick = true;
-    else
+    else if (option == &own[2])
         o->json = true;
+    else
+        o->model = true;
     return SP_OK;
 }
 
@@ -138,10 +141,14 @@ static const char about[] =
 static const char epilogue[] = "Examples:\n"
                                "  superpoint bench --quick\n"
                                "  superpoint bench --engine cpu --level amx --precision bf16 --threads 1 --json\n"
-                               "  superpoint bench --resize 1280x960 --json\n";
+                               "  superpoint bench --resize 1280x960 --json\n"
+                               "  superpoint bench --engine blackhole --model\n";
 
 static int run(const cli *c, bench_options *o) {
     char sample[4096];
+    sp_error err = {0};
+    if (o->model)
+        return bench_model(o, &err) == SP_OK ? EXIT_OK : cli_fail(c, &err);
     const char *image = o->image;
     if (!image) {
         if (!sp_find_data("sample_data/bridge.jpg", "bridge.jpg", sample, sizeof sample)) {
@@ -151,7 +158,6 @@ static int run(const cli *c, bench_options *o) {
         image = sample;
     }
     o->seconds = o->quick ? QUICK_SECONDS : SECONDS;
-    sp_error err = {0};
     json_t *machine = describe_machine(), *results = json_array();
     const sp_status status = measure(o, image, results, &err);
     json_t *doc = json_pack("{s:s, s:o, s:o}", "version", sp_version(), "machine", machine, "results", results);

@@ -27,7 +27,7 @@ typedef struct bench_options {
     sp_setup setup; /* engine, level, precision and threads restrict what is run; threads 0: one, and all */
     sp_params params;
     const char *image; /* NULL: the sample */
-    bool json, quick;
+    bool json, quick, model;
     double seconds; /* for each group of things that are measured in turn */
 } bench_options;
 
@@ -42,5 +42,8 @@ sp_status bench_stages(const bench_options *o, const sp_model *model, const void
 /* A request to `superpoint serve`, started for it with its own defaults, from the first byte sent to the last received.
  */
 sp_status bench_http(const bench_options *o, const void *bytes, size_t size, json_t *results, sp_error *err);
+
+/* Predict a frame on the engine's device by counting, and print that. */
+sp_status bench_model(const bench_options *o, sp_error *err);
 
 #endif

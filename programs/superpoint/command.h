@@ -14,6 +14,7 @@ enum {
 typedef int sp_command(int argc, char **argv);
 
 sp_command sp_command_bench;
+sp_command sp_command_blackhole_check;
 sp_command sp_command_detect;
 sp_command sp_command_eval;
 sp_command sp_command_extract;

@@ -16,6 +16,7 @@ static const struct {
     {"match", sp_command_match, "the same points in two pictures, or in many pairs for hloc and COLMAP"},
     {"eval", sp_command_eval, "measure detection and matching on sets of picture pairs"},
     {"bench", sp_command_bench, "measure every stage, level and precision on this machine"},
+    {"blackhole-check", sp_command_blackhole_check, "bring up a Tenstorrent Blackhole card, step by step"},
     {"info", sp_command_info, "say what weights, engines and machine are at hand"},
 };
 
@@ -27,7 +28,7 @@ static void print_help(FILE *out) {
             "Finds interest points in pictures and describes each by 256 numbers (SuperPoint, arXiv:1712.07629).\n\n"
             "Commands:\n");
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\n`superpoint COMMAND --help` shows a command's options and examples.\n"
                  "`superpoint --version` prints the version.\n\n"
                  "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");

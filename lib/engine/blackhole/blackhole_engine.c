@@ -1,21 +1,16 @@
 /*
- * The Blackhole engine behind the engine interface: finds the chip, reads the environment, owns transport and device.
- *
- * Environment: TTSIM names the simulator's library, which takes the place of a card when "blackhole" is asked for by
- * name (never for "auto"); SUPERPOINT_BLACKHOLE_DEVICE names the card's device file; SUPERPOINT_BLACKHOLE_GRID forces
- * a grid of tiles, ROWSxCOLUMNS.
+ * The Blackhole engine behind the engine interface: owns transport and device.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "device.h"
+#include "check.h"
 #include "engine/engine.h"
-#include "transport_driver.h"
+#include "environment.h"
+#include "estimate.h"
 
 enum { PHASES = 3 };
 
@@ -26,36 +21,6 @@ typedef struct state {
     bool suppress;
     char level[128];
 } state;
-
-/* The simulator's library, or NULL. */
-static const char *simulator(const sp_engine_options *options) {
-    const char *path = getenv("TTSIM");
-    return strcmp(options->engine, "blackhole") == 0 && path && *path ? path : NULL;
-}
-
-static const char *card(void) {
-    const char *path = getenv("SUPERPOINT_BLACKHOLE_DEVICE");
-    return path && *path ? path : BH_DEFAULT_DEVICE;
-}
-
-static sp_status probe(const sp_engine_options *options, sp_error *err) {
-    if (simulator(options) || access(card(), R_OK | W_OK) == 0)
-        return SP_OK;
-    return sp_fail(err, SP_ERR_UNAVAILABLE,
-                   "blackhole: no card: %s: %s (TTSIM can name the library of a simulated one)", card(),
-                   strerror(errno));
-}
-
-static sp_status read_grid(bh_config *config, sp_error *err) {
-    const char *text = getenv("SUPERPOINT_BLACKHOLE_GRID");
-    if (!text || !*text)
-        return SP_OK;
-    int end = 0;
-    if (sscanf(text, "%3ux%3u%n", &config->grid_rows, &config->grid_cols, &end) != 2 || text[end] ||
-        !config->grid_rows || !config->grid_cols)
-        return sp_fail(err, SP_ERR_ARGUMENT, "SUPERPOINT_BLACKHOLE_GRID: \"%s\" is not ROWSxCOLUMNS", text);
-    return SP_OK;
-}
 
 static void destroy(void *opaque) {
     state *s = opaque;
@@ -71,10 +36,9 @@ static sp_status open_chip(state *s, const sp_model *model, const sp_engine_opti
     bh_config config = {.phases = PHASES, .layer_by_layer = options->legacy};
     config.suppress = !options->legacy && options->nms_radius == (int32_t)SUPPRESS_RADIUS;
     s->suppress = config.suppress;
-    sp_status status = read_grid(&config, err);
+    sp_status status = sp_bh_read_grid(&config, err);
     if (status == SP_OK)
-        status = simulator(options) ? sp_bh_open_simulator(simulator(options), &s->transport, err)
-                                    : sp_bh_open_driver(card(), &sp_bh_system, &s->transport, err);
+        status = sp_bh_open_chip(options, &s->transport, err);
     bh_firmware firmware;
     sp_bh_firmware_get(&firmware);
     bh_weights weights = {0};
@@ -165,5 +129,25 @@ static sp_status run_many(void *opaque, const sp_frame *const *frames, size_t n,
     return status;
 }
 
-const sp_engine_kind sp_engine_blackhole = {
-    .name = "blackhole", .probe = probe, .create = create, .run = run, .destroy = destroy, .run_many = run_many};
+/* A board of 140 tiles at full clock, unless a grid is forced. */
+static sp_status estimate(const sp_engine_options *options, sp_frame_estimate *out, sp_error *err) {
+    enum { TILES = 140, FEEDERS = 2, CLOCK_MHZ = 1350 };
+    bh_config config = {.phases = PHASES};
+    bh_plan plan;
+    sp_status status = sp_bh_read_grid(&config, err);
+    if (status == SP_OK)
+        status = sp_bh_plan_make(options->width, options->height, config.grid_rows ? TILES : TILES - FEEDERS,
+                                 config.grid_rows, config.grid_cols, PHASES, &plan, err);
+    if (status == SP_OK)
+        sp_bh_estimate(&plan, CLOCK_MHZ, plan.tiles + FEEDERS <= TILES, out);
+    return status;
+}
+
+const sp_engine_kind sp_engine_blackhole = {.name = "blackhole",
+                                            .probe = sp_bh_find_chip,
+                                            .create = create,
+                                            .run = run,
+                                            .destroy = destroy,
+                                            .run_many = run_many,
+                                            .estimate = estimate,
+                                            .check = sp_bh_check};

@@ -247,12 +247,15 @@ static void run_layer(const struct layer *l, u32 number, u32 frame) {
         step(CORE_BRISC, number + 1, STEP_FACTORS);
         make_factors(l);
     }
+    const u32 i = (u32)(l - TABLE);
     MB->layer = (u32)l;
+    MB->go_clock[i] = REG(WALL_CLOCK);
     FENCE(); /* [go-order] */
     MB->go = number + 1;
     step(CORE_BRISC, number + 1, STEP_WAIT_THREADS);
     for (u32 t = 0; t < 3; t++)
         wait_tending(&MB->thread_done[t], number + 1);
+    MB->threads_clock[i] = REG(WALL_CLOCK);
     if (l->zero_ring)
         zero_ring(l);
     step(CORE_BRISC, number + 1, STEP_TELL);
@@ -273,10 +276,9 @@ __attribute__((used)) void main_(void) {
         for (u32 i = 0; i < layers; i++, number++) {
             step(CORE_BRISC, number + 1, STEP_WAIT_RUN);
             wait_tending(&MB->run, number + 1);
-            if (i == 0)
-                MB->frame_clock = REG(WALL_CLOCK);
+            MB->begin_clock[i] = REG(WALL_CLOCK);
             run_layer(TABLE + i, number, frame);
-            MB->layer_clock[i] = REG(WALL_CLOCK);
+            MB->end_clock[i] = REG(WALL_CLOCK);
             if (i + 1 < layers) {
                 MB->done = number + 1;
                 continue;

@@ -102,9 +102,10 @@ struct mailbox {
     uint32_t configured;     /* unpack: the Tensix back end is configured */
     uint32_t math_ready;     /* math: semaphore initialised, replay buffer filled */
     uint32_t unused1;
-    /* Wall clock, low word: start of the last frame, end of each of its layers; logits seen, scores made, suppressed.
-     */
-    uint32_t frame_clock, layer_clock[MAX_LAYERS], tail_clock[3];
+    /* Wall clock, low word. Of each layer of the last frame: begun, T cores started, T cores done, all done. Of the tail:
+     * logits seen, scores made, suppressed. */
+    uint32_t begin_clock[MAX_LAYERS], go_clock[MAX_LAYERS], threads_clock[MAX_LAYERS], end_clock[MAX_LAYERS];
+    uint32_t unused2, tail_clock[3];
 
     /* Lines that others write over the NoC. All are counters that only grow. */
     struct line layer_from[NEIGHBOURS];  /* layers that this neighbour has finished */
