@@ -134,6 +134,10 @@ int cli_parse(const cli *c, int argc, char **argv) {
             return USAGE;
         }
     }
+    if (c->setup && c->params && c->params->resize == SP_RESIZE_FIXED) { /* what the engine prepares for */
+        c->setup->engine.width = c->params->width;
+        c->setup->engine.height = c->params->height;
+    }
     return CLI_GO_ON;
 }
 

@@ -48,11 +48,8 @@ static json_t *describe(const bench_options *o, const sp_frame_estimate *e) {
 }
 
 sp_status bench_model(const bench_options *o, sp_error *err) {
-    sp_engine_options options = o->setup.engine;
-    options.width = o->params.width;
-    options.height = o->params.height;
     sp_frame_estimate estimate;
-    const sp_status status = sp_engine_estimate(&options, &estimate, err);
+    const sp_status status = sp_engine_estimate(&o->setup.engine, &estimate, err);
     if (status != SP_OK)
         return status;
     if (!o->json) {

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""`superpoint serve` with the simulated chip behind it: /predict through the same queue as any engine, what it says of its path,
+a radius that the chip was not prepared for, the legacy path, and a clean end at SIGTERM.
+
+    serve.py SUPERPOINT PICTURE
+"""
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+SKIPPED = 77
+SIZE = "16x16"  # the simulator needs seconds even for this
+PATIENCE = 600  # seconds, on a busy machine
+CLEAN_SECONDS = 2.0
+
+
+def start(program, environment):
+    server = subprocess.Popen(
+        [program, "serve", "--engine", "blackhole", "--resize", SIZE, "--port", "0", "--engine-timeout", str(PATIENCE),
+         "--request-timeout", str(PATIENCE), "--access-log", "off"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = ""
+    for line in server.stdout:
+        said += line
+        port = re.search(r"https?://[^\s:]+:(\d+)", said)
+        if "Application startup complete" in said and port:
+            return server, f"http://127.0.0.1:{port.group(1)}"
+    raise SystemExit(f"the server did not start:\n{said}")
+
+
+def ask(url, body=None):
+    request = urllib.request.Request(url, data=None if body is None else json.dumps(body).encode(),
+                                     headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+def stop(server):
+    begin = time.monotonic()
+    server.send_signal(signal.SIGTERM)
+    rest = server.communicate(timeout=60)[0]
+    took = time.monotonic() - begin
+    assert server.returncode == 0, (server.returncode, rest)
+    assert "Application shutdown complete" in rest, rest
+    return took
+
+
+def main():
+    if not os.environ.get("TTSIM"):
+        print("SKIPPED blackhole.serve: TTSIM is not set; it names the library of the Blackhole simulator")
+        return SKIPPED
+    program, picture = sys.argv[1:3]
+    environment = dict(os.environ, SUPERPOINT_BLACKHOLE_GRID="1x1")
+    image = base64.b64encode(open(picture, "rb").read()).decode()
+    wish = {"image": image, "keypoint_threshold": 0.0, "border": 0}
+
+    server, url = start(program, environment)
+    try:
+        info = ask(url + "/info")
+        path = info["serving_path"]
+        assert path["traced"] is True and path["device_nms"] is True and path["nms_radius_traced"] == 4, path
+        assert ask(url + "/health")["status"] == "ok"
+        fused = ask(url + "/predict", wish)
+        assert fused["num_keypoints"] > 0
+        assert fused["serving_path"]["engine"] == "blackhole", fused["serving_path"]
+        assert fused["serving_path"]["device_nms"] is True
+        again = ask(url + "/predict", wish)
+        assert (again["keypoints"], again["scores"], again["descriptors"]) == (fused["keypoints"], fused["scores"],
+                                                                              fused["descriptors"])
+        other = ask(url + "/predict", dict(wish, nms_radius=2))
+        assert other["serving_path"]["device_nms"] is False
+        assert other["num_keypoints"] > fused["num_keypoints"]
+    finally:
+        took = stop(server)
+    print(f"/predict: {fused['num_keypoints']} points; {info['serving_path']}; down {took:.2f} s after SIGTERM")
+    assert took < CLEAN_SECONDS or os.getloadavg()[0] > os.cpu_count(), took
+
+    server, url = start(program, dict(environment, TT_FUSED="0"))
+    try:
+        legacy = ask(url + "/predict", wish)
+    finally:
+        stop(server)
+    assert legacy["serving_path"]["traced"] is False and legacy["serving_path"]["device_nms"] is False
+    assert legacy["keypoints"] == fused["keypoints"] and legacy["scores"] == fused["scores"]
+    print("TT_FUSED=0: the same keypoints and scores, layer by layer")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
