@@ -95,7 +95,7 @@ static void faulty_init(faulty *f, bh_transport *inner, size_t tiles) {
 static float scores[SIDE * SIDE], suppressed[SIDE * SIDE], descriptors[SIDE * SIDE * 4];
 
 /* Make, prepare, run one frame, free. */
-static sp_status session(faulty *f, const bh_firmware *firmware, uint32_t rows, uint32_t cols, sp_error *err) {
+static sp_status one_life(faulty *f, const bh_firmware *firmware, uint32_t rows, uint32_t cols, sp_error *err) {
     const bh_config config = {.grid_rows = rows, .grid_cols = cols, .phases = 3, .suppress = true};
     bh_device *device;
     uint8_t *pixels = test_picture(SIDE, SIDE, 9);
@@ -122,7 +122,7 @@ static void next_start_works(bh_transport *t) {
     faulty_init(&f, t, 8);
     const bh_firmware firmware = own_firmware();
     sp_error err;
-    assert_ok(session(&f, &firmware, 2, 1, &err), &err);
+    assert_ok(one_life(&f, &firmware, 2, 1, &err), &err);
     assert_memory_equal(scores, good, sizeof good);
 }
 
@@ -131,7 +131,7 @@ static void no_fault(void **state) {
     faulty_init(&f, *state, 8);
     const bh_firmware firmware = own_firmware();
     sp_error err;
-    assert_ok(session(&f, &firmware, 2, 1, &err), &err);
+    assert_ok(one_life(&f, &firmware, 2, 1, &err), &err);
     memcpy(good, scores, sizeof good);
     assert_true(f.calls > 50 && f.ticks > 100);
 }
@@ -142,7 +142,7 @@ static void tile_never_answers(void **state) {
     f.deaf = f.base.chip.tile[1];
     const bh_firmware firmware = own_firmware();
     sp_error err;
-    assert_int_equal(session(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE_HUNG);
+    assert_int_equal(one_life(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE_HUNG);
     printf("  %s\n", err.text);
     char place[32];
     snprintf(place, sizeof place, "tile (%u, %u)", NOC_X(f.deaf), NOC_Y(f.deaf));
@@ -157,7 +157,7 @@ static void tile_stops_in_a_frame(void **state) {
     f.stop_tick = 200;
     const bh_firmware firmware = own_firmware();
     sp_error err;
-    assert_int_equal(session(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE_HUNG);
+    assert_int_equal(one_life(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE_HUNG);
     printf("  %s\n", err.text);
     char place[32];
     snprintf(place, sizeof place, "tile (%u, %u)", NOC_X(f.stopped), NOC_Y(f.stopped));
@@ -176,7 +176,7 @@ static void wrong_firmware(void **state) {
         image[PROGRAM_VERSION_OFFSET] = TILE_VERSION + 41;
         firmware.core[c].image = image;
         sp_error err;
-        assert_int_equal(session(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE);
+        assert_int_equal(one_life(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE);
         printf("  %s\n", err.text);
         assert_non_null(strstr(err.text, "version 42"));
         free(image);
@@ -207,13 +207,13 @@ static void transport_fails_at_the_nth_call(void **state) {
     faulty f;
     sp_error err;
     faulty_init(&f, *state, 8);
-    assert_ok(session(&f, &firmware, 2, 1, &err), &err);
+    assert_ok(one_life(&f, &firmware, 2, 1, &err), &err);
     const uint64_t calls = f.calls, ticks = f.ticks;
     uint64_t failed = 0;
     for (uint64_t n = 1; n <= calls; n++) {
         faulty_init(&f, *state, 8);
         f.fail_call = n;
-        const sp_status status = session(&f, &firmware, 2, 1, &err);
+        const sp_status status = one_life(&f, &firmware, 2, 1, &err);
         if (status == SP_OK) /* a call of free, which has nobody to tell */
             continue;
         failed++;
@@ -223,7 +223,7 @@ static void transport_fails_at_the_nth_call(void **state) {
     for (uint64_t n = 1; n <= ticks; n += 1 + n / 3) {
         faulty_init(&f, *state, 8);
         f.fail_tick = n;
-        assert_int_equal(session(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE);
+        assert_int_equal(one_life(&f, &firmware, 2, 1, &err), SP_ERR_ENGINE);
         assert_non_null(strstr(err.text, "injected"));
     }
     printf("  %llu of %llu calls reported (the rest belong to free), %llu ticks\n", (unsigned long long)failed,
