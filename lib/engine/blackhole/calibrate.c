@@ -30,15 +30,6 @@ double sp_bh_kernel_scale(const bh_scales *scales, uint32_t i) {
     return i == 0 ? scales->out[0] * PIXEL_SCALE : scales->out[i] / scales->out[layer_before(i)];
 }
 
-void sp_bh_input_means(const bh_scales *scales, uint32_t i, double *mean) {
-    if (i == 0) {
-        mean[0] = scales->pixel_mean / PIXEL_SCALE;
-        return;
-    }
-    for (uint32_t c = 0; c < sp_network[i].in; c++)
-        mean[c] = scales->mean[layer_before(i)][c] * scales->out[layer_before(i)];
-}
-
 double sp_bh_bias_scale(const bh_scales *scales, uint32_t i) {
     return scales->out[i];
 }
@@ -86,17 +77,9 @@ static float finish(const sp_layer *layer, float *map, uint32_t side) {
     return greatest;
 }
 
-static double mean_of(const float *map, uint32_t n) {
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += map[i];
-    return sum / n;
-}
-
-/* Returns the greatest magnitude before pooling, and adds to the means. Maps lie one after another,
- * [channel][side][side]. */
+/* Returns the greatest magnitude before pooling. Maps lie one after another, [channel][side][side]. */
 static float run_layer(const sp_layer *layer, const float *kernel, const float *bias, const float *in, float *out,
-                       float *map, double *means) {
+                       float *map) {
     const uint32_t side = SIDE >> layer->shrink, taps = (uint32_t)(layer->kernel * layer->kernel);
     const uint32_t kept = layer->pool ? side / 2 : side;
     float greatest = 0;
@@ -107,7 +90,6 @@ static float run_layer(const sp_layer *layer, const float *kernel, const float *
             accumulate(map, in + (size_t)p * side * side, kernel + ((size_t)q * layer->in + p) * taps, layer->kernel,
                        side);
         greatest = fmaxf(greatest, finish(layer, map, side));
-        means[q] += mean_of(map, kept * kept) / PICTURES;
         memcpy(out + (size_t)q * kept * kept, map, sizeof *map * kept * kept);
     }
     return greatest;
@@ -119,11 +101,9 @@ static void run_picture(const sp_weights *weights, uint32_t picture, float *map[
     for (uint32_t y = 0; y < SIDE; y++)
         for (uint32_t x = 0; x < SIDE; x++)
             map[SP_LAYERS][y * SIDE + x] = pixel(picture, y, x, &noise);
-    scales->pixel_mean += mean_of(map[SP_LAYERS], SIDE * SIDE) / PICTURES;
     for (uint32_t i = 0; i < SP_LAYERS; i++) {
         const float *in = i == 0 ? map[SP_LAYERS] : map[layer_before(i)];
-        const float greatest =
-            run_layer(&sp_network[i], weights->kernel[i], weights->bias[i], in, map[i], scratch, scales->mean[i]);
+        const float greatest = run_layer(&sp_network[i], weights->kernel[i], weights->bias[i], in, map[i], scratch);
         scales->greatest[i] = fmaxf(scales->greatest[i], greatest);
     }
 }

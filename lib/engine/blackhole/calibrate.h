@@ -10,22 +10,14 @@
 #include "model/network.h"
 #include "superpoint.h"
 
-enum { BH_MAX_CHANNELS = 256 };
-
 typedef struct bh_scales {
-    float greatest[SP_LAYERS];               /* magnitude seen in a layer's output, not scaled */
-    double out[SP_LAYERS];                   /* power of two that the stored output is multiplied by */
-    double mean[SP_LAYERS][BH_MAX_CHANNELS]; /* of each channel of a layer's output, not scaled */
-    double pixel_mean;                       /* of the pictures, in 0...1 */
+    float greatest[SP_LAYERS]; /* magnitude seen in a layer's output, not scaled */
+    double out[SP_LAYERS];     /* power of two that the stored output is multiplied by */
 } bh_scales;
 
 /* Multiply the kernel and the bias of layer i by these. */
 double sp_bh_kernel_scale(const bh_scales *scales, uint32_t i);
 double sp_bh_bias_scale(const bh_scales *scales, uint32_t i);
-
-/* Mean of the stored inputs of layer i, channel by channel, as the chip sees them: what rounding errors of weights are
- * weighed with. */
-void sp_bh_input_means(const bh_scales *scales, uint32_t i, double *mean);
 
 sp_status sp_bh_calibrate(const sp_weights *weights, bh_scales *scales, sp_error *err);
 

@@ -54,9 +54,8 @@ static uint16_t pack_number(double value, tally *t) {
     return bh_half_of_float(v);
 }
 
-/* All taps between one input and one output; returns the sum of the errors, wanted minus stored. */
-static double pack_taps(const sp_layer *layer, const float *taps, uint32_t p, double scale, uint16_t *column,
-                        tally *t) {
+/* All taps between one input and one output, each with the error of the one before. */
+static void pack_taps(const sp_layer *layer, const float *taps, uint32_t p, double scale, uint16_t *column, tally *t) {
     const uint32_t n = (uint32_t)(layer->kernel * layer->kernel), planes = input_planes(layer);
     double error = 0;
     for (uint32_t tap = 0; tap < n; tap++) {
@@ -67,21 +66,19 @@ static double pack_taps(const sp_layer *layer, const float *taps, uint32_t p, do
         *to = pack_number(wanted, t);
         error = wanted - bh_float_of_half(*to);
     }
-    return error;
 }
 
 sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
-                           double bias_scale, const double *input_mean, uint16_t *out, sp_error *err) {
+                           double bias_scale, uint16_t *out, sp_error *err) {
     const uint32_t blocks = sp_bh_layer_blocks(layer), taps = (uint32_t)(layer->kernel * layer->kernel);
     tally weights = {0}, biases = {0};
     memset(out, 0, sp_bh_packed_bytes(layer));
     for (uint32_t q = 0; q < layer->out; q++) {
         /* Column of this output in its group's blocks. */
         uint16_t *column = out + (size_t)(q / 64) * blocks * BLOCK_HALVES + q % 64 / 16 * 256 + q % 16;
-        double wanted = bias[q] * bias_scale;
         for (uint32_t p = 0; p < layer->in; p++)
-            wanted += input_mean[p] *
-                      pack_taps(layer, kernel + ((size_t)q * layer->in + p) * taps, p, scale, column, &weights);
+            pack_taps(layer, kernel + ((size_t)q * layer->in + p) * taps, p, scale, column, &weights);
+        const double wanted = bias[q] * bias_scale;
         uint16_t *last = column + (size_t)(blocks - 1) * BLOCK_HALVES;
         last[0] = pack_number(wanted, &biases);
         last[16] = pack_number(wanted - bh_float_of_half(last[0]), &biases);
@@ -100,13 +97,11 @@ sp_status sp_bh_weights_make(const sp_weights *weights, bh_weights *packed, sp_e
     sp_status status = sp_bh_calibrate(weights, &packed->scales, err);
     for (uint32_t i = 0; i < SP_LAYERS && status == SP_OK; i++) {
         const size_t bytes = sp_bh_packed_bytes(&sp_network[i]);
-        double mean[BH_MAX_CHANNELS];
-        sp_bh_input_means(&packed->scales, i, mean);
         packed->layer[i] = malloc(bytes);
         if (!packed->layer[i])
             return sp_fail_memory(err, "packed weights", bytes);
         status = sp_bh_pack_layer(&sp_network[i], weights->kernel[i], weights->bias[i],
-                                  sp_bh_kernel_scale(&packed->scales, i), sp_bh_bias_scale(&packed->scales, i), mean,
+                                  sp_bh_kernel_scale(&packed->scales, i), sp_bh_bias_scale(&packed->scales, i),
                                   packed->layer[i], err);
     }
     return status;

@@ -17,15 +17,15 @@ size_t sp_bh_packed_bytes(const sp_layer *layer);
  *
  * SrcA keeps 10 significant bits and cuts the rest, so weights are rounded to 10 bits here, and what rounding does is
  * kept from adding up: the error of one tap is carried to the next of the same input channel, since neighbouring pixels
- * are much alike; what is left over, times the channel's mean, goes into the bias. Measured on the sample at 64x64: 1 -
- * PCC of the scores 8e-6 with plain rounding, 1e-6 so. The bias is the sum of two numbers of 10 bits.
+ * are much alike. (Carrying the ninth tap's error on into the bias, by the channel's mean, was tried: it helps where a
+ * picture is like the mean and harms the dark and flat parts, where it matters most.) The bias is the sum of two
+ * numbers of 10 bits.
  *
- * `scale` multiplies the kernel, `bias_scale` the bias; `input_mean` are the means of the stored input channels
- * (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot hold the layer: a number too large, or too much of the
- * kernel's energy too small.
+ * `scale` multiplies the kernel, `bias_scale` the bias (calibrate.h). Fails with SP_ERR_WEIGHTS_DATA when fp16 cannot
+ * hold the layer: a number too large, or too much of the kernel's energy too small.
  */
 sp_status sp_bh_pack_layer(const sp_layer *layer, const float *kernel, const float *bias, double scale,
-                           double bias_scale, const double *input_mean, uint16_t *out, sp_error *err);
+                           double bias_scale, uint16_t *out, sp_error *err);
 
 /* All layers, packed once for any number of devices. */
 typedef struct bh_weights {
