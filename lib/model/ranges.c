@@ -19,6 +19,32 @@ static bool ranges_path(const char *weights_path, char *out, size_t size) {
     return n > 0 && (size_t)n < size;
 }
 
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* A positive decimal number: digits, perhaps a point and an exponent. Not strtof, which reads what the
+ * caller's locale calls a number. NULL where there is none; else the text behind it. */
+static char *read_number(char *at, float *out) {
+    double value = 0;
+    int exponent = 0, point = 0, digits = 0, power = 0, used = 0;
+    while (*at == ' ' || *at == '\n')
+        at++;
+    for (; digits < 30 && (is_digit(*at) || (*at == '.' && !point)); at++) {
+        if (*at == '.') {
+            point = 1;
+            continue;
+        }
+        value = value * 10 + (*at - '0');
+        exponent -= point;
+        digits++;
+    }
+    if (*at == 'e' && sscanf(at, "e%3d%n", &power, &used) == 1)
+        at += used;
+    *out = (float)(value * pow(10, exponent + power));
+    return digits && isfinite(*out) && *out > 0 && (*at == ' ' || *at == '\n' || !*at) ? at : NULL;
+}
+
 /* "layer I COUNT" and its numbers; *at moves behind them. False where the text says something else. */
 static bool read_layer(char **at, int layer, float *values) {
     const uint32_t count = sp_network[layer].out;
@@ -27,11 +53,9 @@ static bool read_layer(char **at, int layer, float *values) {
         return false;
     *at += used;
     for (uint32_t i = 0; i < count; i++) {
-        char *end = NULL;
-        values[i] = strtof(*at, &end);
-        if (end == *at || !isfinite(values[i]) || values[i] <= 0)
+        *at = read_number(*at, &values[i]);
+        if (!*at)
             return false;
-        *at = end;
     }
     return true;
 }

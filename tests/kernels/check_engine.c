@@ -103,6 +103,12 @@ static void compare(check *c, const sp_model *model, sp_cpu_level level, const p
     sp_maps_free(&others);
 }
 
+/* Whether there are such kernels, this machine has what they need, and so have the weights. */
+static bool can_run(const sp_model *model, sp_cpu_level level, sp_precision precision) {
+    const sp_kernels *k = sp_kernels_find(level, precision);
+    return sp_cpu_has(level) && k && (!k->needs_ranges || sp_model_weights(model)->range[0]);
+}
+
 /* Levels and precisions of this machine on one frame. */
 static void check_frame(check *c, const sp_model *model, uint32_t width, uint32_t height, filling kind) {
     sp_frame frame = make_frame(c, width, height, kind);
@@ -115,7 +121,7 @@ static void check_frame(check *c, const sp_model *model, uint32_t width, uint32_
     check_that(c, ran, "the reference does not run");
     for (int level = SP_CPU_C; ran && level <= SP_CPU_NEON; level++)
         for (size_t b = 0; b < sizeof promises / sizeof promises[0]; b++)
-            if (sp_cpu_has((sp_cpu_level)level) && sp_kernels_find((sp_cpu_level)level, promises[b].precision))
+            if (can_run(model, (sp_cpu_level)level, promises[b].precision))
                 compare(c, model, (sp_cpu_level)level, &promises[b], &frame, &expected, kind);
     sp_maps_free(&expected);
     free(frame.pixels);
