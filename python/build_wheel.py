@@ -118,7 +118,8 @@ def main():
     for path in sorted((HERE / "superpoint").iterdir()):
         if path.suffix in (".py", ".typed"):
             members[f"superpoint/{path.name}"] = (path.read_bytes(), 0o644)
-    members["superpoint/superpoint.safetensors"] = ((TREE / "weights" / "superpoint.safetensors").read_bytes(), 0o644)
+    for name in ("superpoint.safetensors", "superpoint.ranges"):
+        members[f"superpoint/{name}"] = ((TREE / "weights" / name).read_bytes(), 0o644)
     with tempfile.TemporaryDirectory() as temporary:
         for copy in bundle(library, Path(temporary)):
             members[f"superpoint/{copy.name}"] = (copy.read_bytes(), 0o755)
