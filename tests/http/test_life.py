@@ -54,13 +54,13 @@ class Life(unittest.TestCase):
             self.assertTrue(text)
 
     def test_sigterm_loses_no_accepted_request(self):
-        server = Server("--engine", "reference", "--max-queue", "64")
+        server = Server("--resize", "320x240", "--drain-timeout", "150", "--request-timeout", "150")
         body = json.dumps({"image": b64(checkers()), "return_descriptors": False}).encode()
         request = (b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
                    % len(body)) + body
         sockets = []
         for _ in range(24):
-            sock = server.connect()
+            sock = server.connect(160)
             sock.sendall(request)
             sockets.append(sock)
         server.process.send_signal(signal.SIGTERM)
