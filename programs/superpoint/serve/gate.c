@@ -528,7 +528,8 @@ void gate_stop_accepting(gate *g) {
 
 bool gate_all_idle(gate *g, double quiet_ms) {
     pthread_mutex_lock(&g->lock);
-    bool idle = now_ms() - g->last_bytes_ms > quiet_ms;
+    bool idle =
+        now_ms() - g->last_bytes_ms > quiet_ms && (g->handed_over == 0 || now_ms() - g->handed_over_ms > FORGET_MS);
     for (gate_connection *c = g->first; c && idle; c = c->next) {
         uint64_t received = 0, sent;
         if (c->phase == PHASE_IDLE)
