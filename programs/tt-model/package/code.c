@@ -111,7 +111,7 @@ int tm_path_order(const char *a, const char *b) {
     for (; *a && *a == *b; a++, b++)
         ;
     /* A part that ends comes before one that goes on. */
-    int x = *a == '/' ? 0 : (unsigned char)*a, y = *b == '/' ? 0 : (unsigned char)*b;
+    int x = !*a ? -1 : *a == '/' ? 0 : (unsigned char)*a, y = !*b ? -1 : *b == '/' ? 0 : (unsigned char)*b;
     return x - y;
 }
 

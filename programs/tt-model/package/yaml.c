@@ -170,21 +170,28 @@ static int read_document(parser *ps) {
     return rc;
 }
 
-int tm_yaml_load(const char *path, tm_yaml *y, tm_error *e) {
-    *y = (tm_yaml){.path = tm_strdup(path), .lines = json_object()};
-    tm_buf text = {0};
-    int rc = tm_read_file(path, TM_YAML_MAX_BYTES, &text, e);
-    if (!rc) {
-        parser ps = {.y = y, .e = e};
-        if (!yaml_parser_initialize(&ps.p))
-            return tm_fail(e, TM_ERROR, "cannot start the YAML parser");
-        yaml_parser_set_input_string(&ps.p, (const unsigned char *)text.data, text.len);
-        rc = read_document(&ps);
-        yaml_parser_delete(&ps.p);
+static int parse_text(const char *text, size_t len, const char *name, tm_yaml *y, tm_error *e) {
+    *y = (tm_yaml){.path = tm_strdup(name), .lines = json_object()};
+    parser ps = {.y = y, .e = e};
+    if (!yaml_parser_initialize(&ps.p)) {
+        tm_yaml_free(y);
+        return tm_fail(e, TM_ERROR, "cannot start the YAML parser");
     }
-    tm_buf_free(&text);
+    yaml_parser_set_input_string(&ps.p, (const unsigned char *)text, len);
+    int rc = read_document(&ps);
+    yaml_parser_delete(&ps.p);
     if (rc)
         tm_yaml_free(y);
+    return rc;
+}
+
+int tm_yaml_load(const char *path, tm_yaml *y, tm_error *e) {
+    tm_buf text = {0};
+    *y = (tm_yaml){0};
+    int rc = tm_read_file(path, TM_YAML_MAX_BYTES, &text, e);
+    if (!rc)
+        rc = parse_text(text.data, text.len, path, y, e);
+    tm_buf_free(&text);
     return rc;
 }
 
