@@ -173,7 +173,7 @@ class Pull(ManagerTest):
         self.assertEqual(self.hub.bytes_of(self.model), len(self.model), "each byte came once")
 
     def kill_and_resume(self, sig, **env):
-        self.hub.fault("^storage", slow=0.02)
+        self.hub.fault("^storage.*" + sha256(self.model), slow=0.1)
         run = self.start("pull", PACKAGE, "--with-weights", **env)
         deadline = time.monotonic() + 60
         while self.hub.bytes_of(self.model) < 400000 and time.monotonic() < deadline:
@@ -196,7 +196,19 @@ class Pull(ManagerTest):
         self.kill_and_resume(signal.SIGKILL)
 
     def test_kill_and_resume_in_segments(self):
-        self.kill_and_resume(signal.SIGKILL, TT_MODEL_DOWNLOAD_SEGMENT="65536")
+        self.kill_and_resume(signal.SIGKILL, TT_MODEL_DOWNLOAD_SEGMENT="65536", TT_MODEL_DOWNLOAD_JOBS="2")
+
+    def test_parts_that_a_kill_left_behind(self):
+        """Empty, overtaken by the prefix, of another segment size: used or removed, never in the way."""
+        blobs = self.repo_dir(WEIGHTS_REPO) / "blobs"
+        blobs.mkdir(parents=True)
+        name = str(blobs / (sha256(self.model) + ".incomplete"))
+        for at, end in ((None, 140000), (65536, 131072), (131072, 150000), (196608, 196608), (262144, 300000), (7, 9)):
+            with open(name if at is None else "%s.%d" % (name, at), "wb") as f:
+                f.write(self.model[at or 0 : end])
+        self.ok("pull", PACKAGE, "--with-weights", TT_MODEL_DOWNLOAD_SEGMENT="65536")
+        self.assert_whole(WEIGHTS_REPO, self.weights_sha, weights_files(self.model))
+        self.assertEqual(self.hub.bytes_of(self.model), len(self.model) - 150000 - (300000 - 262144))
 
     def test_interrupt_and_resume(self):
         code, err = self.kill_and_resume(signal.SIGINT)

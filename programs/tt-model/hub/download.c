@@ -7,6 +7,7 @@
 #include "cache.h"
 #include "fetch.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -127,13 +128,24 @@ static int absorb_parts(pool *p, file_job *j, tm_error *e) {
     }
 }
 
-static void forget_parts(const pool *p, const file_job *j) {
-    unlink(j->incomplete);
-    for (int64_t at = 0; at < j->size; at += p->segment) {
-        char *part = part_path(j, at);
-        unlink(part);
-        free(part);
+/* Remove the parts of a file, also those that a kill left empty or behind the prefix, and those of a run with
+ * another segment size. */
+static void remove_parts(const file_job *j) {
+    char *dir = tm_dirname(j->incomplete), *prefix = tm_fmt("%s.", tm_basename(j->incomplete));
+    DIR *d = opendir(dir);
+    for (struct dirent *ent; d && (ent = readdir(d));) {
+        if (tm_starts_with(ent->d_name, prefix))
+            unlinkat(dirfd(d), ent->d_name, 0);
     }
+    if (d)
+        closedir(d);
+    free(dir);
+    free(prefix);
+}
+
+static void forget_file(const file_job *j) {
+    unlink(j->incomplete);
+    remove_parts(j);
 }
 
 static int link_snapshot(const tm_hub_repo *repo, const char *path, const char *etag, tm_error *e) {
@@ -199,7 +211,7 @@ static int finish_file(pool *p, file_job *j, tm_error *e) {
     if (!rc)
         rc = check_digest(j, &good, e);
     if (!rc && !good) {
-        forget_parts(p, j);
+        forget_file(j);
         if (j->retried)
             return e->code;
         j->retried = true;
@@ -211,6 +223,8 @@ static int finish_file(pool *p, file_job *j, tm_error *e) {
     if (!rc)
         rc = tm_rename_synced(j->incomplete, j->blob, e);
     if (!rc)
+        remove_parts(j);
+    if (!rc)
         rc = link_snapshot(p->repo, j->file->path, j->etag, e);
     tm_unlock(&j->lock);
     return rc;
@@ -220,7 +234,7 @@ static int finish_file(pool *p, file_job *j, tm_error *e) {
 static int plan_ranges(pool *p, file_job *j, tm_error *e) {
     int rc = tm_mkdirs_for(j->incomplete, e);
     if (!rc && tm_file_size(j->incomplete) > j->size)
-        forget_parts(p, j);
+        forget_file(j);
     if (!rc)
         rc = absorb_parts(p, j, e);
     if (rc)
