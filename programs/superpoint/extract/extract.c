@@ -316,7 +316,7 @@ static sp_status extract(extraction *x, sp_error *err) {
                                  x->group ? 0 : before, x->o->quiet || group_rank(x->group) != 0);
     if (!x->progress)
         return fail(err, SP_ERR_MEMORY, "out of memory");
-    if (before && group_rank(x->group) == 0)
+    if (before && group_rank(x->group) == 0 && !x->o->quiet)
         progress_say(x->progress, "going on after %zu pictures of an earlier run", before);
     bool complete = false;
     status = x->group ? extract_shared(x, &complete, err) : extract_alone(x, &complete, err);
