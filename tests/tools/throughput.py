@@ -122,6 +122,26 @@ def measure(folder, paths, count):
     return medians
 
 
+def overhead(folder, paths):
+    """Processor time of an extraction on one thread, and of its two parts: what the rest costs, however busy the machine."""
+    detector = SuperPoint(threads=1)
+    shares = []
+    for turn in range(5):
+        began = time.process_time()
+        decode_rate(paths, 1)
+        engine_rate(detector, paths[0], len(paths))
+        parts = time.process_time() - began
+        before = os.times()
+        subprocess.run([PROGRAM, "extract", "some", "--output", f"cpu{turn}.h5", "--quiet", "--threads", "1", "--decoders", "1"],
+                       cwd=folder, check=True)
+        after = os.times()
+        whole = after.children_user + after.children_system - before.children_user - before.children_system
+        os.remove(folder / f"cpu{turn}.h5")
+        shares.append(parts / whole)
+    print(f"processor time on one thread: decoding and the network are {100 * np.median(shares):.0f} % of the extraction's "
+          f"({100 * min(shares):.0f}...{100 * max(shares):.0f} % in five turns)", flush=True)
+
+
 def kill_and_resume(folder, whole):
     rng = random.Random()
     kills = 0
@@ -149,6 +169,7 @@ def main():
         make_pictures(folder / "pictures", options.pictures)
         paths = sorted((folder / "pictures").iterdir())
         measure(folder, paths, options.batch)
+        overhead(folder, paths[: options.batch])
         whole = extract(folder, "clean.h5")
         print(f"{options.pictures} pictures: {whole:.1f} s, {options.pictures / whole:.1f}/s", flush=True)
         return 0 if kill_and_resume(folder, whole) else 1
