@@ -18,6 +18,7 @@ import data
 import detector
 import evaluate
 import pairs
+import report
 from model import load_shipping, save_shipping, shipping_weights
 
 THRESHOLD = 0.005
@@ -59,7 +60,7 @@ def main():
     a.add_argument("out", type=pathlib.Path)
     a.add_argument("--calibrate", type=pathlib.Path, help="set of pairs, as pairs.py makes")
     a.add_argument("--points", type=int, default=700)
-    a.add_argument("--report", type=pathlib.Path, help="evaluate.py's JSON, whose figures go into the metadata")
+    a.add_argument("--report", type=pathlib.Path, help="JSON of `superpoint eval`, whose figures go into the metadata")
     a.add_argument("--current", action="store_true", help="the weights of the last step, not their average")
     o = a.parse_args()
     c = torch.load(o.checkpoint, map_location="cpu", weights_only=False)
@@ -68,9 +69,8 @@ def main():
     meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True), "step": c["step"],
             "data": "train/manifest.json sha256:" + data.digest(), "labels": "homographic adaptation (train/corners.py); none from other weights"}
     if o.report:
-        part = json.loads(o.report.read_text())
-        meta["metrics"] = json.dumps({m: {g: {k: round(v[0], 4) for k, v in s.items() if k != "pairs"} for g, s in r["summary"].items()}
-                                      for m, r in part.items() if m not in ("sift", "orb", "akaze", "fast", "harris", "shi")})
+        summary = evaluate.summary(report.rows(f"ours={o.report}")[1])
+        meta["metrics"] = json.dumps({g: {k: round(v[0], 4) for k, v in s.items() if k != "pairs"} for g, s in summary.items()})
     save_shipping(tensors, o.out, meta, np.float32)
     if o.calibrate:
         shift, counts = calibrate(o.out, o.calibrate, o.points)
