@@ -85,6 +85,7 @@ bench: build $(BUILD)/venv-bench/.ready ## measure every stage, and the forward 
 PREFIX ?= /usr/local
 install: build ## install programs, library, header, weights and manual pages below PREFIX (/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) >/dev/null
+	@echo "Installed below $(PREFIX). To let tt use this tt-model: tt config set tools.override.tt-model $(PREFIX)/bin/tt-model"
 
 wheel: build ## build the Python wheel into dist/
 	@scripts/install-packages wheel
