@@ -14,7 +14,8 @@ typedef struct sp_setup {
 
 void sp_setup_default(sp_setup *setup);
 
-/* Set by an option's name, one of sp_setup_options in cli.h. SP_ERR_ARGUMENT, with err filled in, when the value is wrong. */
+/* Set by an option's name, one of sp_setup_options in cli.h. SP_ERR_ARGUMENT, with err filled in, when the value is
+ * wrong. */
 sp_status sp_setup_set(sp_setup *setup, const char *name, const char *value, sp_error *err);
 
 /* Open the model, and make the engine unless `engine` is NULL. On failure nothing is left open. */

@@ -102,8 +102,8 @@ struct mailbox {
     uint32_t configured;     /* unpack: the Tensix back end is configured */
     uint32_t math_ready;     /* math: semaphore initialised, replay buffer filled */
     uint32_t unused1;
-    /* Wall clock, low word. Of each layer of the last frame: begun, T cores started, T cores done, all done. Of the tail:
-     * logits seen, scores made, suppressed. */
+    /* Wall clock, low word. Of each layer of the last frame: begun, T cores started, T cores done, all done. Of the
+     * tail: logits seen, scores made, suppressed. */
     uint32_t begin_clock[MAX_LAYERS], go_clock[MAX_LAYERS], threads_clock[MAX_LAYERS], end_clock[MAX_LAYERS];
     uint32_t unused2, tail_clock[3];
 
