@@ -39,6 +39,7 @@ struct bh_device {
     size_t results_bytes;
     struct remote results_remote;
     bool running;                          /* the cores run the plan */
+    bool hung;                             /* the watchdog has said so */
     uint32_t uploaded, frames, layers_run; /* pictures, frames and layers since the cores were started */
 };
 
@@ -342,6 +343,7 @@ sp_status sp_bh_device_prepare(bh_device *d, uint32_t width, uint32_t height, sp
         status = load(d, err);
     }
     d->running = status == SP_OK;
+    d->hung = false;
     d->uploaded = d->frames = d->layers_run = 0;
     return status;
 }
@@ -388,7 +390,10 @@ sp_status sp_bh_device_finish(bh_device *d, sp_error *err) {
         status = sp_bh_watch_layers(&watch, d->layers_run, err);
     while (status == SP_OK && d->layers_run < (d->frames + 1) * BH_LAYERS)
         status = sp_bh_device_advance(d, err);
-    return status == SP_OK ? sp_bh_watch(&watch, frame_finished, d, err) : status;
+    if (status == SP_OK)
+        status = sp_bh_watch(&watch, frame_finished, d, err);
+    d->hung = status == SP_ERR_ENGINE_HUNG;
+    return status;
 }
 
 /* Kept pixels keep their score, the others are zero. */
@@ -436,8 +441,20 @@ void sp_bh_device_collect(bh_device *d, float *scores, float *suppressed, float 
     d->frames++;
 }
 
+/* [at-rest] A tile is not reset in the middle of its work, if it still gets on: NoC transfers would be cut off, and the
+ * Tensix units left with half an operation. Waits no longer than the watchdog does. */
+static void settle(bh_device *d) {
+    const bh_watch watch = {d->transport, d->transport->chip.tile, d->plan.tiles, BH_LAYERS};
+    sp_error ignored;
+    if (!d->running || d->hung || d->layers_run == d->frames * BH_LAYERS)
+        return;
+    if (sp_bh_watch_layers(&watch, d->layers_run, &ignored) == SP_OK && d->layers_run % BH_LAYERS == 0)
+        sp_bh_watch(&watch, frame_finished, d, &ignored);
+}
+
 void sp_bh_device_stop(bh_device *d) {
     sp_error ignored; /* as far as it goes: it is the first error that is told */
+    settle(d);
     hold_all(d, &ignored);
 }
 
