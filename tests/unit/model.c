@@ -61,7 +61,7 @@ static void test_cut_and_padded_files(void **state) {
     char *bytes = read_weights(&size);
     sp_error err;
     assert_int_equal(open_bytes(bytes, size, &err), SP_OK);
-    static const size_t cuts[] = {0, 1, 7, 8, 9, 100, 2000, 5000000};
+    const size_t cuts[] = {0, 1, 7, 8, 9, 100, 2000, size / 2};
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         assert_int_equal(open_bytes(bytes, cuts[i], &err), SP_ERR_WEIGHTS_DATA);
         assert_non_null(strstr(err.text, "test"));
