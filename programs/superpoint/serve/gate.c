@@ -23,7 +23,7 @@
 enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_FIN_WAIT2 = 5, TCP_CLOSE_WAIT = 8 };
 
 /* Sockets read on and thrown away at a time; more are closed at once. */
-enum { LINGERING = 256, TICK_MS = 100, OVER_MS = 250, FORGET_MS = 5000, ACCEPT_AT_ONCE = 64, BACKLOG = 1024 };
+enum { LINGERING = 256, TICK_MS = 100, OVER_MS = 2000, FORGET_MS = 5000, ACCEPT_AT_ONCE = 64, BACKLOG = 1024 };
 
 typedef struct lingering {
     int fd;
