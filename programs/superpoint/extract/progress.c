@@ -62,7 +62,7 @@ static void draw_bar(progress *p) {
     const int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
     int width = columns - (int)strlen(text) - 4;
     width = width > MAX_BAR ? MAX_BAR : width;
-    clear_bar(p);
+    fputs("\r\033[K", stderr); /* also the first time: whatever stood on the line before */
     if (width >= 8) {
         const size_t past = p->before + p->done + p->failed;
         const int full = p->total ? (int)((double)past / (double)p->total * width) : width;
@@ -98,6 +98,8 @@ static void *progress_main(void *context) {
             fprintf(stderr, "%s: %s\n", p->program, text);
         }
     }
+    if (p->bar) /* short runs show one too */
+        draw_bar(p);
     pthread_mutex_unlock(&p->mutex);
     return NULL;
 }
