@@ -16,19 +16,7 @@ static const char prefix[] = "{\"superpoint\":";
 static sp_status create(const char *path, const char *identity, const camera_options *camera, writer **out,
                         sp_error *err) {
     (void)camera;
-    writer *w;
-    sp_status status = text_create_file(path, &w, err);
-    if (status != SP_OK)
-        return status;
-    buffer_text(&w->scratch, prefix);
-    buffer_text(&w->scratch, identity);
-    buffer_text(&w->scratch, "}\n");
-    status = text_flush(w, err);
-    if (status == SP_OK)
-        *out = w;
-    else
-        text_abandon(w);
-    return status;
+    return text_create_headed(path, prefix, identity, "}\n", out, err);
 }
 
 static sp_status put_descriptors(buffer *out, const record *r, sp_error *err) {

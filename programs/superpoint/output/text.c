@@ -151,3 +151,20 @@ sp_status folder_identity(const char *path, char **identity, sp_error *err) {
     *identity = text_first_line(file);
     return *identity ? SP_OK : fail(err, SP_ERR_NOT_FOUND, "%.300s: has no %s of this program", path, identity_name);
 }
+
+sp_status text_create_headed(const char *path, const char *before, const char *identity, const char *after,
+                             writer **out, sp_error *err) {
+    writer *w;
+    sp_status status = text_create_file(path, &w, err);
+    if (status != SP_OK)
+        return status;
+    buffer_text(&w->scratch, before);
+    buffer_text(&w->scratch, identity);
+    buffer_text(&w->scratch, after);
+    status = text_flush(w, err);
+    if (status == SP_OK)
+        *out = w;
+    else
+        text_abandon(w);
+    return status;
+}

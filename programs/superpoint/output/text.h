@@ -16,6 +16,10 @@ struct writer {
 
 /* Begin a file, or a folder with the identity in its superpoint.json. */
 sp_status text_create_file(const char *path, writer **w, sp_error *err);
+
+/* The same with a first line already in it: `before`, the identity of what makes the file, `after`. */
+sp_status text_create_headed(const char *path, const char *before, const char *identity, const char *after,
+                             writer **out, sp_error *err);
 sp_status folder_create(const char *path, const char *identity, writer **w, sp_error *err);
 
 /* Write what is in `scratch` to the file, or to the new file `name` + `suffix` below the folder. */
