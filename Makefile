@@ -4,7 +4,7 @@ PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity package fuzz format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity image-test package fuzz format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ manager-parity: build $(BUILD)/venv-parity/.ready $(BUILD)/venv-tt/.ready ## run
 	@scripts/install-packages docker
 	@TT_MODEL_BIN=$(BUILD)/bin/tt-model $(BUILD)/venv-parity/bin/python tests/manager/parity_hf.py
 	@TT_MODEL_BIN=$(BUILD)/bin/tt-model TT_BIN=$(BUILD)/venv-tt/bin/tt python3 tests/manager/parity_tt.py || test $$? = 77
+
+image-test: build ## build packaging/Containerfile with a Docker Engine of its own, and serve, pull and stop what comes out
+	@scripts/install-packages docker
+	@TT_MODEL_BIN=$(BUILD)/bin/tt-model python3 tests/manager/test_image.py || test $$? = 77
 
 package: build ## build the package superpoint-p150 into dist/, with a card of figures measured now
 	@packaging/rootfs.sh $(BUILD) build/rootfs

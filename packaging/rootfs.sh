@@ -29,24 +29,25 @@ if [ -f "$top/LICENSE" ]; then install -m 644 "$top/LICENSE" "$root/usr/share/do
 
 libraries=$(ldd "$root/usr/bin/superpoint" "$root/usr/bin/superpoint-entrypoint" |
     sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^[[:space:]]*\(\/[^ ]*ld[^ ]*\) .*/\1/p' | sort -u)
-packages=
+real=
 for library in $libraries; do
     # Under the name that it is loaded by; /lib and /lib64 are links into /usr, here as there.
     case $library in /usr/*) place=$library ;; *) place=/usr$library ;; esac
     mkdir -p "$root$(dirname "$place")"
     install -m 755 "$(readlink -f "$library")" "$root$place"
-    if command -v dpkg >/dev/null; then
-        package=$(dpkg -S "$(readlink -f "$library")" 2>/dev/null | sed 's/: .*//; s/:.*//' | head -n 1)
-        packages="$packages $package"
-    fi
+    real="$real $(readlink -f "$library")"
 done
-: >"$root/usr/share/doc/image-packages.txt"
-for package in $(printf '%s\n' $packages | sort -u); do
-    dpkg-query -W -f '${Package} ${Version}\n' "$package" 2>/dev/null | head -n 1 >>"$root/usr/share/doc/image-packages.txt"
-    if [ -f "/usr/share/doc/$package/copyright" ]; then
-        install -m 644 "/usr/share/doc/$package/copyright" "$root/usr/share/doc/$package.copyright"
-    fi
-done
+doc=$root/usr/share/doc
+: >"$doc/image-packages.txt"
+if command -v dpkg-query >/dev/null; then
+    # shellcheck disable=SC2086
+    for package in $(dpkg-query -S $real 2>/dev/null | sed 's/:.*//' | sort -u); do
+        printf '%s %s\n' "$package" "$(dpkg-query -W -f '${Version}\n' "$package" | head -n 1)" >>"$doc/image-packages.txt"
+        if [ -f "/usr/share/doc/$package/copyright" ]; then
+            install -m 644 "/usr/share/doc/$package/copyright" "$doc/$package.copyright"
+        fi
+    done
+fi
 echo 'root:x:0:0:root:/root:/sbin/nologin
 tt:x:1000:1000:tt:/home/tt:/sbin/nologin' >"$root/etc/passwd"
 echo 'root:x:0:

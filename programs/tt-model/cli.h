@@ -54,8 +54,10 @@ int tm_parse_args(const tm_command *command, int argc, char **argv, tm_args *a, 
 void tm_args_free(tm_args *a);
 
 /* The commands' functions, one file each in cmd/. */
+int tm_cmd_curl(const tm_args *a, tm_error *e);
 int tm_cmd_pull(const tm_args *a, tm_error *e);
 int tm_cmd_serve(const tm_args *a, tm_error *e);
+int tm_cmd_resume(const tm_args *a, tm_error *e);
 int tm_cmd_stop(const tm_args *a, tm_error *e);
 int tm_cmd_logs(const tm_args *a, tm_error *e);
 int tm_cmd_ps(const tm_args *a, tm_error *e);

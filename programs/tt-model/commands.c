@@ -33,6 +33,7 @@ const tm_command tm_commands[] = {
       {"host", 0, "ADDRESS", "address of a native server (default 0.0.0.0)"},
       {"device-id", 0, "LIST", "these chips: 0,1"},
       {"detach", 0, NULL, "return once it is started"},
+      {"restart", 0, NULL, "bring it back after a restart of the machine"},
       {"print", 0, NULL, "print what would be run, and run nothing"},
       {"local-only", 0, NULL, "do not ask the Hub: the package must be here"},
       {"no-weights", 0, NULL, "do not fetch the weights"},
@@ -80,6 +81,35 @@ const tm_command tm_commands[] = {
      {{"all", 'a', NULL, "those that have ended too"},
       {"no-probe", 0, NULL, "do not ask them for their health"},
       JSON_OPTION}},
+    {"curl",
+     RUN,
+     "ask a server that runs here: a picture, or a prompt for one that chats",
+     "[PICTURE|PROMPT]",
+     "A JPEG or PNG file goes to POST /predict, its parameters as --KEY VALUE; other words go to\n"
+     "POST /v1/chat/completions. Without --base-url (or TT_MODEL_BASE_URL) the server that runs here is\n"
+     "asked.\n\n"
+     "  tt-model curl photo.jpg --max-keypoints 10\n"
+     "  tt-model curl photo.jpg --print\n"
+     "  tt-model curl \"What is a corner?\" --max-tokens 100",
+     0,
+     0,
+     true,
+     tm_cmd_curl,
+     {{"base-url", 0, "URL", "the server's address"},
+      {"model", 0, "M", "the model's id (default: what the server says)"},
+      {"print", 0, NULL, "print the command line of curl, and send nothing"},
+      JSON_OPTION}},
+    {"resume",
+     RUN,
+     "start native servers again that a restart of the machine has ended",
+     "",
+     "Those that were served with --restart. systemd runs this when the machine starts: serve writes the\n"
+     "unit. Elsewhere it can be run by hand, or from a crontab: @reboot tt-model resume",
+     0,
+     0,
+     false,
+     tm_cmd_resume,
+     {{"all", 0, NULL, "the others too"}, JSON_OPTION}},
     {"pull",
      GET,
      "fetch a package and load its image",

@@ -32,6 +32,25 @@ static int take_common(int argc, char **argv, tm_ui_options *ui, const tm_comman
     return kept;
 }
 
+/* Commands that only the Python program of this name has: say so instead of "no such command". */
+static bool of_python(const char *word, tm_error *e) {
+    static const struct {
+        const char *name, *why;
+    } commands[] = {
+        {"package-thin", "Packages without a container (venv bundles) are neither built nor served here."},
+        {"whitelist", "Copies under the organisation Tenstorrent are made by its reviewers."},
+        {"unwhitelist", "Copies under the organisation Tenstorrent are made by its reviewers."},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (!strcmp(word, commands[i].name)) {
+            tm_fail(e, TM_UNSUPPORTED, "%s is a command of the Python tt-model", word);
+            tm_why(e, "%s", commands[i].why);
+            tm_next(e, "Call that one by its path: both work on the same machine, with the same files.");
+            return true;
+        }
+    return false;
+}
+
 static int usage_error(const tm_ui_options *ui, const tm_error *e) {
     tm_ui_init(ui);
     tm_ui_error(NULL, e, NULL);
@@ -65,8 +84,10 @@ int main(int argc, char **argv) {
     }
     const tm_command *command = tm_find_command(argv[i]);
     if (!command) {
-        tm_fail(&e, TM_USAGE, "there is no command \"%s\"", argv[i]);
-        tm_next(&e, "`tt-model --help`");
+        if (!of_python(argv[i], &e)) {
+            tm_fail(&e, TM_USAGE, "there is no command \"%s\"", argv[i]);
+            tm_next(&e, "`tt-model --help`");
+        }
         return usage_error(&ui, &e);
     }
     i++;

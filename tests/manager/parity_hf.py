@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from support import BIN, PACKAGE, SKIP, WEIGHTS_REPO, ManagerTest, main, package_files, pattern_bytes, weights_files
+from support import PACKAGE, SKIP, WEIGHTS_REPO, ManagerTest, git_sha1, main, package_files, sha256, weights_files
 
 try:
     import huggingface_hub
@@ -120,6 +120,43 @@ class HuggingFace(ManagerTest):
         self.ok("pull", "owner/theirs", HF_TOKEN="hf_author")
         self.assertEqual((self.repo_dir("owner/theirs") / "snapshots" / self.hub.repos["owner/theirs"].refs["main"] /
                           "README.md").read_bytes(), (folder / "README.md").read_bytes())
+
+    def test_our_push_their_download(self):
+        """What our push leaves on the Hub, as HfApi lists and fetches it: large files as LFS objects, the rest as
+        git blobs, and what a later push removes is gone."""
+        self.hub.tokens["hf_author"] = {"name": "owner"}
+        folder = self.tmp / "folder"
+        files = package_files(name="ours", weights={"repo_id": WEIGHTS_REPO})
+        files["code/gone.py"] = b"# not for long"
+        for path, data in files.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        self.ok("push", folder, "--repo", "owner/ours", HF_TOKEN="hf_author")
+        (folder / "code/gone.py").unlink()
+        self.ok("push", folder, "--repo", "owner/ours", HF_TOKEN="hf_author")
+        del files["code/gone.py"]
+        out = self.python(
+            "import huggingface_hub as h, json\n"
+            "a = h.HfApi()\n"
+            "i = a.model_info('owner/ours', files_metadata=True)\n"
+            "print(json.dumps([i.private, i.sha, {s.rfilename: [s.size, s.blob_id, s.lfs and s.lfs.sha256] for s in i.siblings}]))\n"
+            "print(h.snapshot_download('owner/ours'))", HF_TOKEN="hf_author", HF_HUB_DISABLE_XET="1")
+        private, sha, listed = json.loads(out[-2])
+        self.assertTrue(private)
+        self.assertEqual(sha, self.hub.repos["owner/ours"].refs["main"])
+        readme = listed.pop("README.md")  # the push writes the repository's name into it
+        large = {path for path, (_, _, lfs) in listed.items() if lfs}
+        self.assertEqual(large, {path for path, data in files.items() if self.hub.is_lfs(data)})
+        self.assertTrue(large and readme)
+        snapshot = pathlib.Path(out[-1])
+        for path, data in files.items():
+            if path != "README.md":
+                self.assertEqual((snapshot / path).read_bytes(), data, path)
+                self.assertEqual(listed[path][:2], [len(data), git_sha1(data)])
+                self.assertEqual(listed[path][2], sha256(data) if path in large else None)
+        self.assertEqual({str(p.relative_to(snapshot)) for p in snapshot.rglob("*") if p.is_file()},
+                         set(files) | {".gitattributes"})
 
     def test_login_is_shared(self):
         self.hub.tokens["hf_me"] = {"name": "me"}

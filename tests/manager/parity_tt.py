@@ -8,19 +8,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import unittest
 
-import dockerd
-import test_docker
-from support import BIN, PACKAGE, SKIP, WEIGHTS_REPO, main
+import docker_case
+from docker_case import CONTAINER, REVISION, DockerTest
+from support import BIN, PACKAGE, SKIP, WEIGHTS_REPO
 
 TT = os.environ.get("TT_BIN", "tt")
 
 
-class Tt(test_docker.Docker):
-    test_the_whole_way = test_first_serve_pulls_and_ports_differ = test_crashed_boot_keeps_its_log = None
-    test_boot_timeout_interrupt_and_kill = test_loads_without_skopeo = test_print = None
-
+class Tt(DockerTest):
     def setUp(self):
         super().setUp()
         self.env.update(TT_TOOL_BIN_TT_MODEL=str(BIN), TT_NO_PAGER="1", COLUMNS="160")
@@ -35,7 +31,7 @@ class Tt(test_docker.Docker):
         self.publish()
         done = self.tt("--json", "serve", PACKAGE, "--yes") if self.takes_yes() else self.tt("--json", "serve", PACKAGE)
         doc = json.loads(done.stdout)
-        self.assertEqual((doc["model"], doc["backend"], doc["container"]), (PACKAGE, "tt-model", test_docker.CONTAINER))
+        self.assertEqual((doc["model"], doc["backend"], doc["container"]), (PACKAGE, "tt-model", CONTAINER))
         endpoint = doc["endpoint"][: -len("/v1")]
         self.assertGreater(self.predict(endpoint)["num_keypoints"], 100)
         # Its phases came from our events, not from guesses at prose.
@@ -46,7 +42,7 @@ class Tt(test_docker.Docker):
             self.assertIn((key, "start"), keys)
             self.assertIn((key, "done"), keys)
         self.assertTrue([e for e in events if e.get("event") == "progress"])
-        self.assertEqual([e["id"] for e in events if e.get("event") == "container"], [test_docker.CONTAINER])
+        self.assertEqual([e["id"] for e in events if e.get("event") == "container"], [CONTAINER])
         shown = " ".join(str(t) for t in json.dumps(doc["timings"]).split())
         self.assertTrue(shown)
 
@@ -65,7 +61,7 @@ class Tt(test_docker.Docker):
         info = self.tt("model", "info", PACKAGE)
         self.assertIn("superpoint-p150", info.stdout)
         self.tt("model", "stop", PACKAGE)
-        self.assertEqual(test_docker.engine.docker("ps", "-q").stdout, "")
+        self.assertEqual(self.engine.containers(), [])
 
     def takes_yes(self):
         text = subprocess.run([TT, "serve", "--help"], env=self.env, capture_output=True, text=True).stdout
@@ -82,7 +78,7 @@ class Tt(test_docker.Docker):
 
     def test_a_failed_boot_is_explained(self):
         self.publish()
-        self.hub.repos[WEIGHTS_REPO].commits[test_docker.REVISION]["model.safetensors"] = b"not weights"
+        self.hub.repos[WEIGHTS_REPO].commits[REVISION]["model.safetensors"] = b"not weights"
         done = subprocess.run([TT, "serve", PACKAGE, *(["--yes"] if self.takes_yes() else [])], env=self.env,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
         self.assertNotEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -93,12 +89,4 @@ if __name__ == "__main__":
     if not shutil.which(TT):
         print("skipped: tt is not installed; `make manager-parity` installs it")
         sys.exit(SKIP)
-    try:
-        test_docker.engine = dockerd.Engine()
-    except dockerd.Unavailable as why:
-        print("skipped: %s" % why)
-        sys.exit(SKIP)
-    try:
-        main()
-    finally:
-        test_docker.engine.close()
+    docker_case.run()

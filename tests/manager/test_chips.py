@@ -7,11 +7,10 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 
-import dockerd
-import test_docker
-from support import BIN, SKIP, main
+import docker_case
+from docker_case import DockerTest
+from support import SKIP
 
 SETUP = """
 set -e
@@ -32,16 +31,11 @@ mount -t hugetlbfs none /dev/hugepages-1G -o pagesize=1G
 CPU = ("--engine", "cpu")  # the nodes lead nowhere: an engine for the card would refuse them
 
 
-class Chips(test_docker.Docker):
-    test_the_whole_way = test_first_serve_pulls_and_ports_differ = test_crashed_boot_keeps_its_log = None
-    test_boot_timeout_interrupt_and_kill = test_loads_without_skopeo = test_print = None
-
+class Chips(DockerTest):
     def setUp(self):
         super().setUp()
-        self.publish()
-        self.ok("pull", test_docker.PACKAGE, "--with-weights")
-        pulled = self.root / "pulled/changh95__superpoint-p150/tt_kernel_manifest.json"
-        self.manifest = json.loads(pulled.read_text())
+        self.install()
+        self.manifest = json.loads(self.pulled_manifest().read_text())
 
     def named(self, name):
         """The same package under another name."""
@@ -52,14 +46,14 @@ class Chips(test_docker.Docker):
         return path
 
     def devices(self, container):
-        doc = json.loads(test_docker.engine.docker("inspect", container).stdout)[0]
+        doc = self.engine.inspect(container)
         return ([d["PathOnHost"] for d in doc["HostConfig"]["Devices"] or []],
                 doc["Config"]["Labels"].get("org.tenstorrent.tt-model.devices"))
 
     def test_two_at_once_and_no_third(self):
         runs = [self.start("serve", self.named(name), "--json", *CPU) for name in ("one", "two")]
         for run in runs:
-            out, err = run.communicate(timeout=200)
+            out, err = run.communicate(timeout=300)
             self.assertEqual(run.returncode, 0, err)
             self.assertEqual(json.loads(out)["profile"], "p150")
         held = sorted(self.devices("tt-model-%s-p150" % name) for name in ("one", "two"))
@@ -84,19 +78,19 @@ class Chips(test_docker.Docker):
 
     def test_containers_of_others(self):
         image = self.manifest["container"]["image"]["tag"]
-        run = lambda *flags: test_docker.engine.docker("run", "-d", "--name", "other", *flags, image, "serve").returncode
+        run = lambda *flags: self.engine.docker("run", "-d", "--name", "other", *flags, image, "serve").returncode
         for flags in (["--privileged", "--ipc", "host"], ["--ipc", "host", "-v", "/dev:/host-dev"],
                       ["--ipc", "host", "--device", "/dev/tenstorrent/0", "--device", "/dev/tenstorrent/1"]):
             self.assertEqual(run(*flags), 0)
             self.fails(3, "serve", self.named("one"))
-            test_docker.engine.docker("rm", "-f", "other")
+            self.engine.remove_containers()
         self.assertEqual(run("--device", "/dev/tenstorrent/0"), 0)  # with an IPC namespace of its own
         self.ok("serve", self.named("one"), "--detach")
 
     def test_killed_while_it_held_a_chip(self):
         self.ok("serve", self.named("one"), *CPU)
-        pid = json.loads(test_docker.engine.docker("inspect", "tt-model-one-p150").stdout)[0]["State"]["Pid"]
-        test_docker.engine.docker("kill", "--signal", "STOP", "tt-model-one-p150")
+        pid = self.engine.inspect("tt-model-one-p150")["State"]["Pid"]
+        self.engine.kill("tt-model-one-p150", "STOP")
         stop = self.start("stop", self.named("one"), "--json")
         time.sleep(2)
         os.kill(pid, 9)
@@ -114,26 +108,11 @@ class Chips(test_docker.Docker):
             subprocess.run(["mount", "-t", "hugetlbfs", "none", "/dev/hugepages-1G", "-o", "pagesize=1G"], check=True)
 
 
-def inside():
-    try:
-        test_docker.engine = dockerd.Engine()
-    except dockerd.Unavailable as why:
-        print("skipped: %s" % why)
-        sys.exit(SKIP)
-    try:
-        main()
-    finally:
-        test_docker.engine.close()
-
-
 if __name__ == "__main__":
     if os.environ.get("TT_MODEL_TEST_INSIDE"):
-        inside()
+        docker_case.run()
     if os.geteuid() != 0 or not shutil.which("unshare") or os.path.exists("/dev/tenstorrent"):
         print("skipped: needs root and unshare, and a machine without cards")
-        sys.exit(SKIP)
-    if not (BIN.parent / "superpoint").exists():
-        print("skipped: the server was not built")
         sys.exit(SKIP)
     if subprocess.run(["unshare", "-m", "sh", "-c", SETUP], capture_output=True).returncode != 0:
         print("skipped: this machine cannot mount what stands in for cards")

@@ -1,95 +1,27 @@
-"""The whole way with a real Docker Engine: package, push, pull, load, serve, predict, logs, stop, rm."""
-import atexit
-import base64
+"""With a real Docker Engine: the whole way of a package, and serving in all its ways."""
 import json
 import os
-import pathlib
 import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-import unittest
-import urllib.request
 
-import dockerd
-from support import BIN, PACKAGE, SKIP, WEIGHTS_REPO, ManagerTest, main, weights_files
-
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = BIN.parents[1]
-REVISION = "734450e9ffe229074f5998494ddc615475cdb20a"
-CONTAINER = "tt-model-superpoint-p150-cpu"
-engine = None
-package = []
+import docker_case
+from docker_case import AUTHOR, CONTAINER, REVISION, DockerTest
+from support import PACKAGE, WEIGHTS_REPO
 
 
-def build_package(out):
-    """packaging/tt-model.yaml as it stands, with a file system made now and figures of a report."""
-    work = out / "src"
-    work.mkdir(parents=True)
-    for name in ("include", "lib", "programs", "packaging", "sample_data"):
-        shutil.copytree(TOP / name, work / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(TOP / "CMakeLists.txt", work)
-    subprocess.run([str(TOP / "packaging/rootfs.sh"), str(BUILD), str(work / "build/rootfs")], check=True,
-                   stdout=subprocess.DEVNULL)
-    reports = work / "build/reports"
-    reports.mkdir()
-    step = {"min_ms": 1.5, "median_ms": 2.5, "engine": "cpu", "level": "c", "precision": "fp32", "threads": 2}
-    (reports / "bench.json").write_text(json.dumps({
-        "machine": {"cpu": "a processor", "threads": 2}, "decode": step, "resize": step, "forward": step,
-        "postprocess": step, "encode": step}))
-    (reports / "validate.json").write_text(json.dumps({
-        "score_pcc": 0.99995, "descriptor_pcc": 0.99999, "top500_2px": {"f1": 0.994},
-        "gates": {"score_pcc": 0.9971, "descriptor_pcc": 0.9991, "f1": 0.988}}))
-    return work / "packaging/tt-model.yaml"
-
-
-class Docker(ManagerTest):
-    def setUp(self):
-        super().setUp()
-        self.env["DOCKER_HOST"] = engine.host
-        self.model = (TOP / "weights/superpoint.safetensors").read_bytes()
-        self.hub.commit(WEIGHTS_REPO, weights_files(self.model), sha=REVISION)
-        self.hub.tokens["hf_author"] = {"name": "changh95"}
-        self.addCleanup(self.remove_containers)
-
-    def remove_containers(self):
-        names = engine.docker("ps", "-aq").stdout.split()
-        if names:
-            engine.docker("rm", "-f", *names)
-        engine.docker("image", "prune", "-af")
-
-    def publish(self):
-        """Build the package, once for all tests, and push it."""
-        if not package:
-            place = pathlib.Path(tempfile.mkdtemp(prefix="tt-model-package-"))
-            atexit.register(shutil.rmtree, place, True)
-            out = place / "dist"
-            built = self.ok("package", "--container", build_package(place), "--out", out, "--json",
-                            SOURCE_DATE_EPOCH="1700000000").json()
-            package.append((built, out))
-        built, out = package[0]
-        self.ok("push", out, HF_TOKEN="hf_author")
-        self.assertTrue(self.hub.repos[PACKAGE].private, "a new repository is private")
-        self.ok("push", out, "--public", HF_TOKEN="hf_author")
-        return built, out
-
-    def get(self, url):
-        with urllib.request.urlopen(url, timeout=10) as reply:
-            return json.load(reply)
-
-    def predict(self, endpoint):
-        picture = base64.b64encode((TOP / "sample_data/bridge.jpg").read_bytes()).decode()
-        request = urllib.request.Request(endpoint + "/predict", json.dumps({"image": picture}).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return json.load(reply)
-
+class Docker(DockerTest):
     def test_the_whole_way(self):
-        built, out = self.publish()
+        """package, push, pull, load, serve, predict, logs, stop, rm."""
+        out = self.package()
+        built = self.built
+        if self.engine.image(built["image"]):
+            self.engine.remove_image(built["image"])
+        self.ok("push", out, **AUTHOR)
+        self.assertTrue(self.hub.repos[PACKAGE].private, "a new repository is private")
+        self.ok("push", out, "--public", **AUTHOR)
         self.ok("pull", PACKAGE, "--with-weights")
-        image = json.loads(engine.docker("image", "inspect", built["image"]).stdout)[0]
+        image = self.engine.image(built["image"])
         self.assertEqual(image["Id"], built["image_digest"])
         labels = image["Config"]["Labels"]
         self.assertEqual(labels["org.tenstorrent.tt-model.repo"], PACKAGE)
@@ -107,9 +39,10 @@ class Docker(ManagerTest):
         answer = self.predict(endpoint)
         self.assertGreater(answer["num_keypoints"], 100)
         self.assertEqual(answer["serving_path"]["engine"], "cpu")
-        inspected = json.loads(engine.docker("inspect", CONTAINER).stdout)[0]
+        inspected = self.engine.inspect(CONTAINER)
         self.assertEqual(inspected["Config"]["Labels"]["org.tenstorrent.tt-model.profile"], "cpu")
         self.assertEqual(inspected["HostConfig"]["IpcMode"], "host")
+        self.assertIn(inspected["HostConfig"]["RestartPolicy"]["Name"], ("", "no"))
         self.assertIn("HF_MODEL=/hf/hub/models--magic-leap-community--superpoint/snapshots/" + REVISION,
                       inspected["Config"]["Env"])
         row = self.ok("ps", "--json").json()["served"][0]
@@ -122,30 +55,27 @@ class Docker(ManagerTest):
         follow = self.start("logs", PACKAGE, "-f", "--tail", "0")
         time.sleep(0.5)
         self.get(endpoint + "/info")
-        time.sleep(1)
+        line = follow.stdout.readline()
         follow.send_signal(signal.SIGINT)
-        lines, _ = follow.communicate(timeout=20)
+        lines, _ = follow.communicate(timeout=60)
         self.assertEqual(follow.returncode, 130)
-        self.assertIn("/info", lines)
+        self.assertIn("/info", line + lines)
 
         again = self.fails(1, "serve", PACKAGE)
         self.assertIn("running already", again.err)
         stopped = self.ok("stop", PACKAGE)
         self.assertIn("clean shutdown", stopped.err)
         self.assertIn("nothing running", self.ok("stop", PACKAGE).err)
-        self.assertEqual(engine.docker("ps", "-aq").stdout, "")
+        self.assertEqual(self.engine.containers(), [])
         self.ok("rm", PACKAGE)
-        self.assertNotEqual(engine.docker("image", "inspect", built["image"]).returncode, 0)
+        self.assertIsNone(self.engine.image(built["image"]))
         self.assertFalse(self.repo_dir(PACKAGE).exists())
 
     def test_first_serve_pulls_and_ports_differ(self):
-        self.publish()
-        first = self.start("serve", PACKAGE, "--json")
-        out, err = first.communicate(timeout=300)
-        self.assertEqual(first.returncode, 0, err)
-        one = json.loads(out)
+        self.uninstall_image()
+        one = self.ok("serve", PACKAGE, "--json").json()
         # The same image under another name, at the same time: the ports must differ.
-        doc = json.loads((self.root / "pulled/changh95__superpoint-p150/tt_kernel_manifest.json").read_text())
+        doc = json.loads(self.pulled_manifest().read_text())
         runs = []
         for name in ("second", "third"):
             doc["name"] = name
@@ -155,7 +85,7 @@ class Docker(ManagerTest):
             runs.append(self.start("serve", path, "--json", "--profile", "cpu"))
         ports = {one["port"]}
         for run in runs:
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=300)
             self.assertEqual(run.returncode, 0, err)
             ports.add(json.loads(out)["port"])
         self.assertEqual(len(ports), 3)
@@ -163,10 +93,11 @@ class Docker(ManagerTest):
         self.fails(1, "serve", self.tmp / "second", "--profile", "cpu", "--port", one["port"])
 
     def test_crashed_boot_keeps_its_log(self):
-        self.publish()
+        self.install()
         done = self.fails(2, "serve", PACKAGE, "--no-such-flag")
         self.assertIn("no-such-flag", done.err, "the tail of the log is shown")
-        self.assertIn("no-such-flag", self.ok("logs", PACKAGE).err + self.ok("logs", PACKAGE).out)
+        log = self.ok("logs", PACKAGE)
+        self.assertIn("no-such-flag", log.err + log.out)
         row = self.ok("ps", "-a", "--json").json()["served"][0]
         self.assertEqual((row["status"], row["health"]), ("exited", "stopped"))
         self.assertEqual(self.ok("ps", "--json").json()["served"], [])
@@ -174,30 +105,28 @@ class Docker(ManagerTest):
         self.ok("stop", PACKAGE)
 
     def test_boot_timeout_interrupt_and_kill(self):
-        self.publish()
-        self.ok("pull", PACKAGE, "--with-weights")
-        pulled = self.root / "pulled/changh95__superpoint-p150/tt_kernel_manifest.json"
-        doc = json.loads(pulled.read_text())
+        self.install()
+        doc = json.loads(self.pulled_manifest().read_text())
         doc["container"]["kind"] = "http-server"
         doc["container"]["runtime"] = {"command": ["serve", "--host", "{host}", "--port", "{port}"],
                                        "ready_line": "a line that never comes"}
-        pulled.write_text(json.dumps(doc))
-        done = self.fails(5, "serve", PACKAGE, TT_MODEL_READY_TIMEOUT="3")
+        self.pulled_manifest().write_text(json.dumps(doc))
+        done = self.fails(5, "serve", PACKAGE, TT_MODEL_READY_TIMEOUT="2")
         self.assertIn("did not become ready in time", done.err)
         self.fails(9, "serve", PACKAGE, TT_MODEL_READY_TIMEOUT="soon")
         self.assertEqual(self.ok("ps", "--json").json()["served"][0]["status"], "running")
         self.ok("stop", PACKAGE)
         run = self.start("serve", PACKAGE)
-        deadline = time.monotonic() + 60
-        while "Application startup" not in engine.docker("logs", CONTAINER).stdout and time.monotonic() < deadline:
-            time.sleep(0.2)
+        deadline = time.monotonic() + 120
+        while "Application startup" not in self.engine.logs(CONTAINER) and time.monotonic() < deadline:
+            time.sleep(0.1)
         run.send_signal(signal.SIGINT)
-        _, err = run.communicate(timeout=20)
+        _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 130, err)
         self.assertEqual(self.ok("ps", "--json").json()["served"][0]["status"], "running", "the server lives on")
         # A server that does not listen to SIGTERM: stopped by force.
-        engine.docker("kill", "--signal", "STOP", CONTAINER)
-        pid = json.loads(engine.docker("inspect", CONTAINER).stdout)[0]["State"]["Pid"]
+        self.engine.kill(CONTAINER, "STOP")
+        pid = self.engine.inspect(CONTAINER)["State"]["Pid"]
         stop = self.start("stop", PACKAGE, "--json")
         time.sleep(2)
         os.kill(pid, signal.SIGKILL)
@@ -205,15 +134,30 @@ class Docker(ManagerTest):
         self.assertEqual(stop.returncode, 0, err)
         self.assertEqual(json.loads(out)["servers"][0]["outcome"], "killed")
 
+    def test_comes_back_with_docker(self):
+        """--restart: after a restart of the machine, which ends and starts Docker, the server is there again."""
+        self.install()
+        self.assertIn("--restart unless-stopped", self.ok("serve", PACKAGE, "--restart", "--print").out)
+        doc = self.ok("serve", PACKAGE, "--restart", "--json").json()
+        self.engine.stop()
+        self.assertEqual(self.ok("ps", "--json").json()["served"], [])
+        self.engine.start()
+        deadline = time.monotonic() + 60
+        while [r["health"] for r in self.ok("ps", "--json").json()["served"]] != ["healthy"]:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertEqual(self.get(doc["endpoint"] + "/health"), {"status": "ok"})
+        self.ok("stop", PACKAGE)
+        self.assertEqual(self.engine.containers(), [])
+
     def test_loads_without_skopeo(self):
-        built, _ = self.publish()
+        self.uninstall_image()
         tools = self.tmp / "bin"
         tools.mkdir()
         for name in ("git", "docker"):
             (tools / name).symlink_to(shutil.which(name))
         self.ok("pull", PACKAGE, PATH=str(tools))
-        image = json.loads(engine.docker("image", "inspect", built["image"]).stdout)[0]
-        self.assertEqual(image["Id"], built["image_digest"])
+        self.assertEqual(self.engine.image(self.built["image"])["Id"], self.built["image_digest"])
 
     def test_print(self):
         self.publish()
@@ -227,15 +171,4 @@ class Docker(ManagerTest):
 
 
 if __name__ == "__main__":
-    try:
-        engine = dockerd.Engine()
-    except dockerd.Unavailable as why:
-        print("skipped: %s" % why)
-        sys.exit(SKIP)
-    if not (BIN.parent / "superpoint").exists():
-        print("skipped: the server was not built")
-        sys.exit(SKIP)
-    try:
-        main()
-    finally:
-        engine.close()
+    docker_case.run()

@@ -1,11 +1,16 @@
 """Serving without Docker: the project's own server in the background."""
 import base64
+import http.server
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
 import unittest
 import urllib.request
@@ -83,6 +88,57 @@ class Native(ManagerTest):
         self.assertEqual((row["status"], row["exit_code"]), ("exited", 2))
         self.ok("serve", PACKAGE, "--native")
 
+    def test_curl(self):
+        self.assertIn("nothing answers at http://127.0.0.1:9", self.fails(5, "curl", "hi", "--base-url", "http://127.0.0.1:9").err)
+        doc = self.ok("serve", PACKAGE, "--native", "--json").json()
+        picture = TOP / "sample_data/bridge.jpg"
+        answer = self.ok("curl", picture, "--max-keypoints", "5", "--return_descriptors=false").json()
+        self.assertEqual(answer["num_keypoints"], 5)
+        self.assertNotIn("descriptors", answer)
+        line = self.ok("curl", picture, "--max-keypoints", "5", "--return_descriptors=false", "--print").out
+        if shutil.which("curl"):
+            same = subprocess.run(line, shell=True, capture_output=True, check=True).stdout
+            self.assertEqual(json.loads(same)["keypoints"], answer["keypoints"])
+        done = self.fails(5, "curl", picture, "--nms-radius", "99")
+        self.assertRegex(done.err, r"answers 400(.|\n)*nms_radius")
+        done = self.fails(7, "curl", "What is a corner?")
+        self.assertIn(WEIGHTS_REPO + " does not chat", done.err)
+        self.assertIn(doc["endpoint"] + "/docs", done.err)
+        for words in (["one", "two"], ["hi", "--temperature"], ["hi", "--base-url", "localhost:1"]):
+            self.fails(2, "curl", *words)
+
+    def test_curl_chats(self):
+        class Chat(http.server.BaseHTTPRequestHandler):
+            def reply(self, doc):
+                data = json.dumps(doc).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_GET(self):
+                self.reply({"object": "list", "data": [{"id": "some/llm"}]})
+
+            def do_POST(self):
+                asked.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+                self.reply({"choices": [{"message": {"role": "assistant", "content": "a place\nof interest"}}]})
+
+            def log_message(self, *args):
+                pass
+
+        asked = []
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Chat)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        base = "http://127.0.0.1:%d/v1" % server.server_address[1]
+        done = self.ok("curl", "What is a corner?", "--max-tokens", "7", "--stop", "x", TT_MODEL_BASE_URL=base)
+        self.assertEqual(done.out, "a place\nof interest\n")
+        self.assertEqual(asked, [("/v1/chat/completions",
+                                  {"model": "some/llm", "max_tokens": 7, "stop": "x",
+                                   "messages": [{"role": "user", "content": "What is a corner?"}]})])
+        self.assertIn("choices", self.ok("curl", "hi", "--model", "m", "--json", "--base-url", base).json())
+
     def test_exact_port(self):
         with socket.socket() as taken:
             taken.bind(("0.0.0.0", 0))
@@ -111,7 +167,11 @@ class Native(ManagerTest):
         after_boot = dict(real, boot_id="another-boot")
         path.write_text(json.dumps(after_boot))
         self.assertEqual(self.ok("ps", "--json").json()["served"], [])
-        self.assertEqual(self.ok("ps", "-a", "--json").json()["served"][0]["status"], "lost")
+        self.assertEqual(self.ok("ps", "-a", "--json").json()["served"][0]["status"], "rebooted")
+        self.assertIn("1 native server ended when the machine was restarted", self.ok("ps").err)
+        self.assertIn("its server ended when the machine was restarted", self.ok("list").out)
+        self.assertEqual(self.ok("list", "--json").json()[0]["native_servers"][0]["status"], "rebooted")
+        self.assertEqual(self.ok("resume", "--json").json()["resumed"], [], "it was served without --restart")
         other = dict(real, start_ticks=real["start_ticks"] + 1)
         path.write_text(json.dumps(other))
         self.assertIn("nothing running", self.ok("stop", PACKAGE).err)
@@ -121,6 +181,52 @@ class Native(ManagerTest):
         self.assertNotEqual(self.state()["pid"], real["pid"])
         self.assertTrue(doc["port"])
         os.kill(real["pid"], signal.SIGTERM)
+
+    def test_comes_back_after_a_reboot(self):
+        """--restart: what the unit that was written runs when the machine starts brings the server back."""
+        before = self.ok("serve", PACKAGE, "--native", "--restart", "--json", XDG_CACHE_HOME=str(self.tmp / "a $b%n/c")).json()
+        root = self.tmp / "a $b%n/c/tt-model"
+        path = root / "native/superpoint-p150--p150.json"
+        unit = self.tmp / ".config/systemd/user/tt-model-resume.service"
+        wants = unit.parent / "default.target.wants/tt-model-resume.service"
+        self.assertTrue(unit.samefile(wants))
+        if shutil.which("systemd-analyze"):
+            done = subprocess.run(["systemd-analyze", "verify", "--user", str(unit)], env=self.env, capture_output=True, text=True)
+            self.assertNotIn("tt-model-resume", done.stdout + done.stderr)
+        # The machine goes down without a word, and another boot begins.
+        state = json.loads(path.read_text())
+        os.kill(state["keeper_pid"], signal.SIGKILL)
+        os.kill(state["pid"], signal.SIGKILL)
+        while os.path.exists("/proc/%d/fd/0" % state["pid"]):
+            time.sleep(0.05)
+        path.write_text(json.dumps(dict(state, boot_id="another-boot")))
+        # What systemd would run: quotes and specifiers as it reads them.
+        lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line)
+        word = lambda text: text.replace("%%", "%").replace('\\"', '"')
+        name, value = word(lines["Environment"].strip('"')).split("=", 1)
+        program, command = re.fullmatch(r'"(.*)" (\w+)', lines["ExecStart"]).groups()
+        self.assertEqual((name, value), ("XDG_CACHE_HOME", str(self.tmp / "a $b%n/c")))
+        self.assertEqual((pathlib.Path(program), command), (BIN, "resume"))
+        again = self.ok(command, "--json", **{name: value}).json()["resumed"]
+        self.assertEqual([(r["model"], r["port"]) for r in again], [(PACKAGE, before["port"])])
+        deadline = time.monotonic() + 60
+        while self.ok("ps", "--json", **{name: value}).json()["served"][0]["health"] != "healthy":
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertNotEqual(json.loads(path.read_text())["pid"], state["pid"])
+        self.assertEqual(self.ok("resume", "--json", **{name: value}).json()["resumed"], [], "it runs already")
+        self.ok("stop", PACKAGE, **{name: value})
+        self.assertFalse(unit.exists() or wants.is_symlink(), "there is nothing left to bring back")
+
+    def test_comes_back_on_another_port(self):
+        doc = self.ok("serve", PACKAGE, "--native", "--json").json()
+        path = self.root / "native/superpoint-p150--p150.json"
+        real = self.state()
+        self.addCleanup(os.kill, real["pid"], signal.SIGTERM)
+        path.write_text(json.dumps(dict(real, boot_id="another-boot")))  # the port stays taken: it still runs
+        row = self.ok("resume", "--all", "--json").json()["resumed"][0]
+        self.assertNotEqual(row["port"], doc["port"])
+        self.assertEqual(self.ok("ps", "--json").json()["served"][0]["port"], row["port"])
 
     def test_killed_server(self):
         self.ok("serve", PACKAGE, "--native")

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "hub/cache.h"
 #include "package/install.h"
+#include "runtime/native.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,23 @@ static const char *short_tag(const json_t *record) {
     return colon ? colon + 1 : image;
 }
 
+/* The native servers of a package, for the JSON row; and the problem that one ended with the machine. */
+static json_t *native_servers(const tm_manifest *m, const char *id, tm_buf *problems) {
+    json_t *list = m->name ? tm_native_all(m->name) : json_array(), *s, *out = json_array();
+    size_t i;
+    json_array_foreach(list, i, s) {
+        const char *status = tm_native_status(s);
+        json_array_append_new(out, json_pack("{s:s, s:s, s:O?}", "profile", tm_json_str(s, "profile"), "status", status,
+                                             "port", json_object_get(s, "port")));
+        if (!strcmp(status, "rebooted"))
+            tm_buf_printf(
+                problems,
+                "! %s: its server ended when the machine was restarted; `tt-model serve %s` starts it again\n", id, id);
+    }
+    json_decref(list);
+    return out;
+}
+
 static json_t *json_row(const char *id, const json_t *record, const tm_manifest *m, const row *r) {
     json_t *o = json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:I, s:s?, s:s?}", "id", id, "kind", "container", "arch",
                           tm_json_str(record, "arch"), "image", tm_json_str(record, "image"), "image_state", r->state,
@@ -90,15 +108,20 @@ int tm_cmd_list(const tm_args *a, tm_error *e) {
             continue;
         }
         judge(have_docker ? &docker : NULL, id, record, &m, &r);
-        if (tm_ui_json())
-            json_array_append_new(out, json_row(id, record, &m, &r));
-        else
+        json_t *servers = native_servers(&m, id, &problems);
+        if (tm_ui_json()) {
+            json_t *o = json_row(id, record, &m, &r);
+            json_object_set(o, "native_servers", servers);
+            json_array_append_new(out, o);
+        }
+        if (!tm_ui_json())
             printf("  %s %s  container  %s  image %s  %s  profile %s\n", r.glyph, id,
                    tm_json_str_or(record, "arch", "?"), short_tag(record), tm_human_bytes((double)r.bytes, size),
                    tm_json_str_or(record, "profile", "default"));
         if (r.why)
             tm_buf_printf(&problems, "! %s: %s\n", id, r.why);
         free(r.why);
+        json_decref(servers);
         tm_manifest_free(&m);
     }
     if (tm_ui_json())

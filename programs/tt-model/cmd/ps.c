@@ -5,6 +5,7 @@
 #include "runtime/boot.h"
 #include "runtime/container.h"
 #include "runtime/native.h"
+#include "served.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,11 +82,13 @@ static int container_rows(tm_docker *docker, bool all, bool probe, json_t *out, 
     return rc;
 }
 
-static void native_rows(bool all, bool probe, json_t *out) {
+/* *rebooted: how many there are that ended with the machine, shown or not. */
+static void native_rows(bool all, bool probe, json_t *out, int *rebooted) {
     json_t *list = tm_native_all(NULL), *s;
     size_t i;
     json_array_foreach(list, i, s) {
         bool running = tm_native_alive(s);
+        *rebooted += !strcmp(tm_native_status(s), "rebooted");
         if (!running && !all)
             continue;
         const char *repo = tm_json_str(s, "repo_id");
@@ -132,26 +135,38 @@ static void print_table(const json_t *rows) {
     }
 }
 
-int tm_cmd_ps(const tm_args *a, tm_error *e) {
-    bool all = tm_flag(a, "all"), probe = !tm_flag(a, "no-probe");
-    json_t *rows = json_array();
+int tm_served_list(bool all, bool probe, tm_served *out, tm_error *e) {
+    *out = (tm_served){.rows = json_array()};
     tm_docker docker;
     tm_error why = {0};
     int rc = TM_OK;
-    native_rows(all, probe, rows);
+    native_rows(all, probe, out->rows, &out->rebooted);
     if (tm_docker_open(&docker, &why) == TM_OK) {
-        rc = container_rows(&docker, all, probe, rows, e);
+        rc = container_rows(&docker, all, probe, out->rows, e);
         tm_docker_close(&docker);
     } else if (why.code != TM_TOOL_MISSING) {
         tm_note("!", "containers are not shown: %s", why.what);
     }
+    return rc;
+}
+
+int tm_cmd_ps(const tm_args *a, tm_error *e) {
+    bool probe = !tm_flag(a, "no-probe");
+    tm_served s;
+    int rc = tm_served_list(tm_flag(a, "all"), probe, &s, e);
     if (!rc && tm_ui_json()) {
-        json_t *doc = json_pack("{s:O, s:b}", "served", rows, "probed", probe);
+        json_t *doc = json_pack("{s:O, s:b}", "served", s.rows, "probed", probe);
         tm_json_print(doc);
         json_decref(doc);
     } else if (!rc) {
-        print_table(rows);
+        print_table(s.rows);
     }
-    json_decref(rows);
+    const char *it = s.rebooted == 1 ? "it" : "them";
+    if (!rc && s.rebooted)
+        tm_note("!",
+                "%d native server%s ended when the machine was restarted: `tt-model ps -a` shows %s, "
+                "`tt-model resume --all` starts %s again",
+                s.rebooted, s.rebooted == 1 ? "" : "s", it, it);
+    json_decref(s.rows);
     return rc;
 }

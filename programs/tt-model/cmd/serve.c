@@ -5,7 +5,6 @@
 #include "serve.h"
 
 #include "base/fs.h"
-#include "base/paths.h"
 #include "base/ui.h"
 #include "hub/cache.h"
 #include "runtime/boot.h"
@@ -16,13 +15,6 @@
 
 const char *tm_serve_name(const tm_serve *s) {
     return s->target.id ? s->target.id : s->args->words.items[0];
-}
-
-int tm_serve_lock(tm_lock *lock, tm_error *e) {
-    char *path = tm_root_file("locks/serve.lock");
-    int rc = tm_lock_file(path, tm_interrupt_asked, NULL, NULL, lock, e);
-    free(path);
-    return rc;
 }
 
 void tm_serve_ready(const tm_serve *s, const char *server, int port, double seconds) {
@@ -42,8 +34,9 @@ void tm_serve_ready(const tm_serve *s, const char *server, int port, double seco
         bool vllm = tm_starts_with(s->manifest.kind, "vllm");
         char *models = tm_fmt("curl %s/v1/models", endpoint), *docs = tm_fmt("%s/docs", endpoint);
         char *footer = tm_fmt("tt-model logs %s -f · tt-model stop %s", name, name);
-        const char *rows[3][2] = {
-            {"endpoint", endpoint}, {"models", models}, {vllm ? "chat" : "docs", vllm ? "tt launch" : docs}};
+        const char *rows[3][2] = {{"endpoint", endpoint},
+                                  {"models", models},
+                                  {vllm ? "try" : "docs", vllm ? "tt-model curl \"hello\"" : docs}};
         tm_ui_card(server, rows, 3, footer);
         free(models);
         free(docs);
@@ -239,7 +232,8 @@ int tm_cmd_serve(const tm_args *a, tm_error *e) {
                   .hub = &hub,
                   .detach = tm_flag(a, "detach"),
                   .local_only = tm_flag(a, "local-only"),
-                  .no_weights = tm_flag(a, "no-weights")};
+                  .no_weights = tm_flag(a, "no-weights"),
+                  .restart = tm_flag(a, "restart")};
     bool print = tm_flag(a, "print");
     int rc = tm_target_parse(a->words.items[0], true, &s.target, e);
     if (!rc)

@@ -17,7 +17,7 @@ typedef struct tm_serve {
     tm_hub *hub;
     long port; /* 0: choose */
     double timeout;
-    bool detach, local_only, no_weights;
+    bool detach, local_only, no_weights, restart;
 } tm_serve;
 
 /* For messages, and for the command lines in them: the id, or the path as it was given. */
@@ -31,9 +31,6 @@ int tm_serve_native_line(tm_serve *s, char **line, tm_error *e);
 
 /* Get the weights as the options say; errors are those that make serving pointless. */
 int tm_serve_weights(tm_serve *s, bool must, tm_error *e);
-
-/* A lock on choosing ports and chips, held until they are taken. */
-int tm_serve_lock(tm_lock *lock, tm_error *e);
 
 /* The ready card, or the JSON document. `server` is a container's name or "native". */
 void tm_serve_ready(const tm_serve *s, const char *server, int port, double seconds);

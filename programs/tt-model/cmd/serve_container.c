@@ -19,6 +19,7 @@ static int make_launch(tm_serve *s, const tm_chips *chips, int port, bool rootle
                            .chips = chips,
                            .port = port,
                            .rootless = rootless,
+                           .restart = s->restart,
                            .extra = &s->args->passed};
     return tm_launch_make(&q, l, e);
 }
@@ -173,6 +174,8 @@ static int watch(tm_serve *s, tm_docker *docker, const tm_launch *l, const char 
     tm_boot b = {
         .marker = l->marker, .port = l->port, .timeout = s->timeout, .follow = follow, .alive = alive, .arg = &f};
     int rc = s->detach ? TM_OK : tm_boot_watch(&b, &s->args->evidence, e);
+    if (!rc && s->restart) /* not before: one that cannot boot would be started again and again */
+        rc = tm_container_keep(docker, id, e);
     if (!rc) {
         tm_serve_ready(s, l->name, l->port, monotonic() - started);
     } else if (rc == TM_INTERRUPTED) {
@@ -195,7 +198,7 @@ int tm_serve_container(tm_serve *s, tm_docker *docker, tm_error *e) {
     if (!rc)
         rc = tm_serve_weights(s, pinned_path(s) && !s->no_weights, e);
     if (!rc)
-        rc = tm_serve_lock(&lock, e);
+        rc = tm_choice_lock(&lock, e);
     if (!rc) {
         rc = start_locked(s, docker, &l, &id, e);
         tm_unlock(&lock);

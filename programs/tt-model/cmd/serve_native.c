@@ -5,6 +5,7 @@
 #include "runtime/boot.h"
 #include "runtime/native.h"
 #include "runtime/port.h"
+#include "runtime/startup.h"
 #include "serve.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <strings.h>
 #include <time.h>
 
-enum { MAX_CONFIG = 1 << 20, PORT_WAIT_SECONDS = 60 };
+enum { MAX_CONFIG = 1 << 20 };
 
 /* Only weights of this network can be served by this project's server: their config.json says so. */
 static int weights_file(tm_serve *s, char **path, tm_error *e) {
@@ -162,19 +163,25 @@ static int start_locked(tm_serve *s, const char *program, const char *weights, j
                              .host = host_of(s),
                              .port = port,
                              .argv = &argv,
-                             .env = &env};
+                             .env = &env,
+                             .restart = s->restart};
     rc = tm_native_launch(&start, state, e);
-    for (int waited = 0; !rc && tm_port_free(port) && tm_native_alive(*state) && waited < PORT_WAIT_SECONDS * 20;
-         waited++) {
-        if (tm_interrupted())
-            break;
-        tm_step_tick();
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-    }
-    if (!rc)
+    if (!rc) {
+        tm_native_await_port(*state);
         tm_step_done("process %lld, port %d", (long long)tm_json_int(*state, "pid", 0), port);
+    }
     tm_list_free(&argv);
     tm_list_free(&env);
+    return rc;
+}
+
+static int arrange_restart(tm_error *e) {
+    bool wanted;
+    int rc = tm_startup_update(&wanted, e);
+    char *advice = rc ? NULL : tm_startup_advice();
+    if (advice)
+        tm_note("!", "%s", advice);
+    free(advice);
     return rc;
 }
 
@@ -191,11 +198,13 @@ int tm_serve_native(tm_serve *s, tm_error *e) {
     if (!rc)
         rc = weights_file(s, &weights, e);
     if (!rc)
-        rc = tm_serve_lock(&lock, e);
+        rc = tm_choice_lock(&lock, e);
     if (!rc) {
         rc = start_locked(s, program, weights, &state, e);
         tm_unlock(&lock);
     }
+    if (!rc && s->restart)
+        rc = arrange_restart(e);
     if (!rc && !s->detach) {
         tm_boot b = {.marker = "Application startup complete", /* our own, whatever the container's server says */
                      .host = host_of(s),

@@ -6,6 +6,7 @@
 #include "package/installed.h"
 #include "runtime/container.h"
 #include "runtime/native.h"
+#include "runtime/startup.h"
 
 #include <string.h>
 
@@ -66,7 +67,10 @@ static int stop_natives(const char *package, const char *profile, tm_stopped *do
 
 int tm_stop_package(tm_docker *docker, const char *package, const char *profile, tm_stopped *done, tm_error *e) {
     *done = (tm_stopped){.list = json_array()};
+    bool wanted;
     int rc = stop_natives(package, profile, done, e);
+    if (!rc)
+        rc = tm_startup_update(&wanted, e);
     if (!rc && docker)
         rc = stop_containers(docker, package, profile, done, e);
     return rc;

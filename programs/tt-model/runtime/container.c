@@ -114,6 +114,15 @@ int tm_container_start(tm_docker *docker, const tm_launch *l, char **id, tm_erro
     return rc;
 }
 
+int tm_container_keep(tm_docker *docker, const char *id, tm_error *e) {
+    char *path = tm_fmt("/containers/%s/update", id);
+    json_t *body = json_pack("{s:{s:s}}", "RestartPolicy", "Name", "unless-stopped");
+    int rc = tm_docker_call(docker, "POST", path, body, NULL, NULL, e);
+    json_decref(body);
+    free(path);
+    return rc;
+}
+
 /* Run the package's own tt-smi on the chips. */
 static bool reset_chips(tm_docker *docker, const json_t *container) {
     json_t *devices = json_object_get(tm_json_object(container, "HostConfig"), "Devices"), *made = NULL, *state = NULL;

@@ -18,6 +18,9 @@ int tm_host_check(const tm_docker *docker, tm_error *e);
 /* Create and start. A container of that name that has ended is replaced; a failed start leaves nothing. */
 int tm_container_start(tm_docker *docker, const tm_launch *l, char **id, tm_error *e);
 
+/* Have Docker start it again whenever Docker itself is started, until it is stopped. */
+int tm_container_keep(tm_docker *docker, const char *id, tm_error *e);
+
 typedef enum {
     TM_STOP_CLEAN,
     TM_STOP_KILLED,       /* it held no chips */

@@ -205,7 +205,7 @@ static void add_devices(const tm_launch_request *q, tm_launch *l) {
 
 int tm_launch_make(const tm_launch_request *q, tm_launch *l, tm_error *e) {
     const tm_manifest *m = q->manifest;
-    *l = (tm_launch){.port = q->port};
+    *l = (tm_launch){.port = q->port, .restart = q->restart};
     l->name = tm_container_name(m->name, q->profile->name);
     l->user = q->rootless ? tm_strdup("0:0") : tm_fmt("%u:%u", (unsigned)getuid(), (unsigned)getgid());
     l->image = tm_manifest_image_ref(m);
@@ -272,6 +272,10 @@ char *tm_launch_shell(const tm_launch *l) {
     tm_list_add(&w, l->name);
     tm_list_add(&w, "--user");
     tm_list_add(&w, l->user);
+    if (l->restart) {
+        tm_list_add(&w, "--restart");
+        tm_list_add(&w, "unless-stopped");
+    }
     words(&w, "--label", &l->labels);
     for (size_t i = 0; i < l->devices.count; i++) {
         tm_list_add(&w, "--device");

@@ -24,6 +24,7 @@ typedef struct tm_launch {
     int port;        /* the same inside and outside */
     char *image;
     tm_list argv;
+    bool restart; /* Docker brings it back after a restart of the machine */
     char *marker; /* the line in the log that says it is ready */
 } tm_launch;
 
@@ -33,7 +34,7 @@ typedef struct tm_launch_request {
     const char *repo_id;   /* for the label; NULL when it was served from a path */
     const tm_chips *chips; /* NULL with a profile that needs some: the whole directory (only for --print) */
     int port;
-    bool rootless;
+    bool rootless, restart;
     const tm_list *extra; /* words for the server */
 } tm_launch_request;
 

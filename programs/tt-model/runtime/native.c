@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "base/ui.h"
 #include "keeper.h"
+#include "port.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_STATE = 1 << 20 };
+enum { MAX_STATE = 1 << 20, PORT_WAIT_MS = 60000, NAP_MS = 50 };
 
 static char *state_path(const char *package, const char *profile) {
     return tm_root_file("native/%s--%s.json", package, profile);
@@ -45,15 +46,20 @@ char *tm_native_program(void) {
     return tm_find_program("superpoint");
 }
 
+static json_t *strings(const tm_list *l) {
+    json_t *out = json_array();
+    for (size_t i = 0; l && i < l->count; i++)
+        json_array_append_new(out, json_string(l->items[i]));
+    return out;
+}
+
 int tm_native_launch(const tm_native_start *s, json_t **out, tm_error *e) {
     char *path = state_path(s->package, s->profile), *log = tm_native_log_path(s->package, s->profile), now[32];
-    json_t *argv = json_array();
-    for (size_t i = 0; i < s->argv->count; i++)
-        json_array_append_new(argv, json_string(s->argv->items[i]));
     json_t *state =
-        json_pack("{s:s?, s:s, s:s, s:s?, s:s?, s:s, s:i, s:s?, s:s, s:s, s:o}", "repo_id", s->repo_id, "package",
-                  s->package, "profile", s->profile, "revision", s->revision, "weights", s->weights, "host", s->host,
-                  "port", s->port, "devices", s->devices, "log", log, "started_at", tm_now_iso(now), "argv", argv);
+        json_pack("{s:s?, s:s, s:s, s:s?, s:s?, s:s, s:i, s:s?, s:s, s:s, s:o, s:o, s:b}", "repo_id", s->repo_id,
+                  "package", s->package, "profile", s->profile, "revision", s->revision, "weights", s->weights, "host",
+                  s->host, "port", s->port, "devices", s->devices, "log", log, "started_at", tm_now_iso(now), "argv",
+                  strings(s->argv), "env", strings(s->env), "restart", s->restart);
     int rc = tm_mkdirs_for(path, e);
     if (!rc)
         rc = tm_mkdirs_for(log, e);
@@ -65,6 +71,43 @@ int tm_native_launch(const tm_native_start *s, json_t **out, tm_error *e) {
         rc = tm_fail(e, TM_TOOL_FAILED, "the server's state was not written to %s", path);
     free(path);
     free(log);
+    return rc;
+}
+
+static void add_strings(tm_list *to, const json_t *array) {
+    size_t i;
+    json_t *v;
+    json_array_foreach(array, i, v) {
+        if (json_is_string(v))
+            tm_list_add(to, json_string_value(v));
+    }
+}
+
+int tm_native_again(const json_t *record, int port, json_t **state, tm_error *e) {
+    tm_list argv = {0}, env = {0};
+    add_strings(&argv, json_object_get(record, "argv"));
+    add_strings(&env, json_object_get(record, "env"));
+    for (size_t i = 0; i + 1 < argv.count; i++)
+        if (!strcmp(argv.items[i], "--port")) {
+            free(argv.items[i + 1]);
+            argv.items[i + 1] = tm_fmt("%d", port);
+            break;
+        }
+    tm_native_start start = {.repo_id = tm_json_str(record, "repo_id"),
+                             .package = tm_json_str(record, "package"),
+                             .profile = tm_json_str(record, "profile"),
+                             .revision = tm_json_str(record, "revision"),
+                             .weights = tm_json_str(record, "weights"),
+                             .host = tm_json_str_or(record, "host", "0.0.0.0"),
+                             .port = port,
+                             .devices = tm_json_str(record, "devices"),
+                             .argv = &argv,
+                             .env = &env,
+                             .restart = tm_json_bool(record, "restart", false)};
+    int rc = argv.count ? tm_native_launch(&start, state, e)
+                        : tm_fail(e, TM_ERROR, "the record of %s names no program", start.package);
+    tm_list_free(&argv);
+    tm_list_free(&env);
     return rc;
 }
 
@@ -105,15 +148,23 @@ json_t *tm_native_all(const char *package) {
     return list;
 }
 
-bool tm_native_alive(const json_t *state) {
+bool tm_native_before_boot(const json_t *state) {
     char boot[64];
     tm_boot_id(boot);
-    return !json_object_get(state, "exit_code") && !strcmp(tm_json_str_or(state, "boot_id", ""), boot) &&
+    return strcmp(tm_json_str_or(state, "boot_id", ""), boot) != 0;
+}
+
+bool tm_native_alive(const json_t *state) {
+    return !json_object_get(state, "exit_code") && !tm_native_before_boot(state) &&
            tm_process_start((long)tm_json_int(state, "pid", 0)) == tm_json_int(state, "start_ticks", -1);
 }
 
 const char *tm_native_status(const json_t *state) {
-    return tm_native_alive(state) ? "running" : json_object_get(state, "exit_code") ? "exited" : "lost";
+    if (tm_native_alive(state))
+        return "running";
+    if (json_object_get(state, "exit_code"))
+        return "exited";
+    return tm_native_before_boot(state) ? "rebooted" : "lost";
 }
 
 void tm_native_forget(const json_t *state) {
@@ -124,6 +175,16 @@ void tm_native_forget(const json_t *state) {
 
 static void nap(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+void tm_native_await_port(const json_t *state) {
+    int port = (int)tm_json_int(state, "port", 0);
+    for (long waited = 0; waited < PORT_WAIT_MS && !tm_interrupted(); waited += NAP_MS) {
+        if (!tm_port_free(port) || !tm_native_alive(state))
+            break;
+        tm_step_tick();
+        nap(NAP_MS);
+    }
 }
 
 /* The keeper writes the exit code a moment after the server has ended. */
@@ -145,7 +206,7 @@ int tm_native_stop(const json_t *state, int grace, bool *clean, tm_error *e) {
     *clean = false;
     if (tm_native_alive(state) && kill(pid, SIGTERM) != 0 && errno == EPERM)
         return tm_fail(e, TM_NEEDS_SUDO, "the server (process %d) belongs to another user", (int)pid);
-    for (long waited = 0; tm_native_alive(state); waited += 50) {
+    for (long waited = 0; tm_native_alive(state); waited += NAP_MS) {
         if (!killed && waited >= grace * 1000L) {
             killed = true;
             kill(pid, SIGKILL);
@@ -153,7 +214,7 @@ int tm_native_stop(const json_t *state, int grace, bool *clean, tm_error *e) {
             return tm_fail(e, TM_TOOL_FAILED, "process %d does not end", (int)pid);
         }
         tm_step_tick();
-        nap(50);
+        nap(NAP_MS);
     }
     json_t *end = final_state(state);
     *clean = !killed && tm_json_int(end, "exit_code", -1) == 0;

@@ -24,18 +24,28 @@ typedef struct tm_native_start {
     const char *devices; /* "0,1" or NULL */
     const tm_list *argv; /* the program's path first */
     const tm_list *env;  /* KEY=value */
+    bool restart;        /* tm_native_again starts it after a restart of the machine */
 } tm_native_start;
 
 /* Start it and write its state. *state is a new reference. */
 int tm_native_launch(const tm_native_start *s, json_t **state, tm_error *e);
+
+/* Start what a record describes once more, with the same words, on `port`. */
+int tm_native_again(const json_t *record, int port, json_t **state, tm_error *e);
+
+/* Wait until it listens, a minute at most, so that the next one who chooses a port sees this one taken. */
+void tm_native_await_port(const json_t *state);
 
 /* What is recorded, running or not; NULL when nothing is. */
 json_t *tm_native_state(const char *package, const char *profile);
 /* All records (a list of states), of one package or of all (NULL). */
 json_t *tm_native_all(const char *package);
 bool tm_native_alive(const json_t *state);
-/* "running", "exited", or "lost" (the machine was restarted, or the keeper was killed). */
+/* "running", "exited" (an exit code is known), "rebooted" (it ended with the machine), or "lost" (it ended
+ * after its keeper was killed). */
 const char *tm_native_status(const json_t *state);
+/* It was started before the machine was started last. */
+bool tm_native_before_boot(const json_t *state);
 void tm_native_forget(const json_t *state); /* remove the record; the log stays */
 
 /* SIGTERM, then SIGKILL after `grace` seconds. *clean: it ended by itself with code 0. */

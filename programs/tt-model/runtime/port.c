@@ -1,8 +1,10 @@
 #include "port.h"
 
+#include "base/paths.h"
 #include "base/ui.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,4 +52,11 @@ int tm_port_choose(int *port, tm_error *e) {
     tm_fail(e, TM_ERROR, "no port of %d to %d is free", TM_FIRST_PORT, TM_FIRST_PORT + TM_PORT_TRIES - 1);
     tm_next(e, "Give one that is: --port N");
     return TM_ERROR;
+}
+
+int tm_choice_lock(tm_lock *lock, tm_error *e) {
+    char *path = tm_root_file("locks/serve.lock");
+    int rc = tm_lock_file(path, tm_interrupt_asked, NULL, NULL, lock, e);
+    free(path);
+    return rc;
 }

@@ -3,7 +3,7 @@
 #define TM_PORT_H
 
 #include "base/error.h"
-#include "docker.h"
+#include "base/fs.h"
 
 enum { TM_FIRST_PORT = 20000, TM_PORT_TRIES = 100 };
 
@@ -11,5 +11,8 @@ enum { TM_FIRST_PORT = 20000, TM_PORT_TRIES = 100 };
 bool tm_port_free(int port);
 /* The first free port from TM_FIRST_PORT up; says aloud when it is not the first. */
 int tm_port_choose(int *port, tm_error *e);
+
+/* Ports and chips are chosen under this lock, which is held until they are taken. */
+int tm_choice_lock(tm_lock *lock, tm_error *e);
 
 #endif
