@@ -1,6 +1,6 @@
 """The dense forward pass beside PyTorch, ONNX Runtime and OpenVINO, in one process, in turn.
 
-usage: peers.py [--isa native|avx512|avx2] [--threads N] [--seconds S] [--size 640x480] [--output FILE]
+usage: forward.py [--isa native|avx512|avx2] [--threads N] [--seconds S] [--size 640x480] [--output FILE]
 
 Every variant computes the same thing from the same weights: the score map after softmax, unfolded, and the
 descriptor map at unit length, of one frame. Each round runs every variant once, so that what else
@@ -17,7 +17,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TREE = os.path.dirname(HERE)
+TREE = os.path.dirname(os.path.dirname(HERE))
 LOWER = {
     "native": {},
     "avx512": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "ATEN_CPU_CAPABILITY": "avx512"},
@@ -187,7 +187,7 @@ def main():
 def report(args, results):
     with open("/proc/cpuinfo") as f:
         cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
-    doc = {"command": "bench/peers.py " + " ".join(sys.argv[1:]), "isa": args.isa, "size": args.size,
+    doc = {"command": "bench/peers/forward.py " + " ".join(sys.argv[1:]), "isa": args.isa, "size": args.size,
            "machine": {"cpu": cpu, "threads": args.threads, "kernel": platform.release(),
                        "load_after": os.getloadavg()[0]},
            "results": results}
