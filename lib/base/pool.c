@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -11,7 +12,10 @@
 enum {
     MAX_THREADS = 1024,
     /* Spins before sleeping: about 50 us of `pause`, longer than the serial gap between two layers. */
-    SPINS = 2000
+    SPINS = 2000,
+    /* Shared work: the smallest range is this part of a thread's even share. Each range costs what the
+     * first rows of a fused pair cost twice over. */
+    SMALLEST_PART = 16
 };
 
 typedef struct worker {
@@ -25,6 +29,8 @@ struct sp_pool {
     sp_pool_task *task;
     void *context;
     size_t items;
+    bool shared;            /* ranges are taken from `next`; else each thread has its own */
+    atomic_size_t next;     /* first item that nobody has taken */
     atomic_uint generation; /* rises by one at each run */
     atomic_uint pending;    /* workers that have not finished this run */
     atomic_uint sleepers;
@@ -43,7 +49,26 @@ static inline void relax(void) {
 #endif
 }
 
-static void run_share(sp_pool *pool, uint32_t index) {
+/* Take a range of shared work: half of an even share of what is left. */
+static bool take_range(sp_pool *pool, size_t *first, size_t *last) {
+    const size_t least = pool->items / ((size_t)pool->threads * SMALLEST_PART) + 1;
+    *first = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    do {
+        if (*first >= pool->items)
+            return false;
+        const size_t left = pool->items - *first, part = left / (2 * (size_t)pool->threads);
+        *last = *first + (part > least ? part : least < left ? least : left);
+    } while (
+        !atomic_compare_exchange_weak_explicit(&pool->next, first, *last, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void run_part(sp_pool *pool, uint32_t index) {
+    if (pool->shared) {
+        for (size_t first, last; take_range(pool, &first, &last);)
+            pool->task(pool->context, first, last, index);
+        return;
+    }
     size_t first = pool->items * index / pool->threads;
     size_t last = pool->items * (index + 1) / pool->threads;
     if (first < last)
@@ -72,7 +97,7 @@ static void *worker_main(void *argument) {
         seen++;
         if (atomic_load(&pool->stop))
             return NULL;
-        run_share(pool, self->index);
+        run_part(pool, self->index);
         atomic_fetch_sub_explicit(&pool->pending, 1, memory_order_release);
     }
 }
@@ -88,7 +113,7 @@ static void announce(sp_pool *pool) {
     }
 }
 
-void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context) {
+static void run(sp_pool *pool, size_t items, bool shared, sp_pool_task *task, void *context) {
     if (pool->threads == 1) {
         if (items > 0)
             task(context, 0, items, 0);
@@ -97,15 +122,25 @@ void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context)
     pool->task = task;
     pool->context = context;
     pool->items = items;
+    pool->shared = shared;
+    atomic_store(&pool->next, 0);
     atomic_store(&pool->pending, pool->threads - 1);
     announce(pool);
-    run_share(pool, 0);
+    run_part(pool, 0);
     for (unsigned spins = 0; atomic_load_explicit(&pool->pending, memory_order_acquire) != 0; spins++) {
         if (spins < SPINS)
             relax();
         else
             sched_yield(); /* more threads than CPUs: let the others run */
     }
+}
+
+void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context) {
+    run(pool, items, false, task, context);
+}
+
+void sp_pool_share(sp_pool *pool, size_t items, sp_pool_task *task, void *context) {
+    run(pool, items, true, task, context);
 }
 
 /* Signals belong to the program's own threads. */

@@ -1,9 +1,7 @@
 /*
- * A pool of threads that run one function over a range of items, statically divided.
- *
- * Which thread runs which items depends on nothing but the number of threads, and no result may
- * depend on it. Workers spin for a short while after each call, since the next layer follows in
- * microseconds, and then sleep.
+ * A pool of threads that run one function over a range of items. No result may depend on which thread runs
+ * which items. Workers spin for a short while after each call, since the next layer follows in microseconds, and
+ * then sleep.
  */
 #ifndef SP_BASE_POOL_H
 #define SP_BASE_POOL_H
@@ -20,7 +18,11 @@ sp_status sp_pool_create(uint32_t threads, sp_pool **pool, sp_error *err);
 void sp_pool_free(sp_pool *pool);
 uint32_t sp_pool_threads(const sp_pool *pool);
 
-/* Divide [0, items) and return when all have been done. One caller at a time. */
+/* Divide [0, items) evenly, one range a thread, and return when all have been done. One caller at a time. */
 void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context);
+
+/* The same, but threads come back for more: ranges become smaller towards the end, so that one that is slow, or that
+ * something else keeps from its processor, holds up the others by little. */
+void sp_pool_share(sp_pool *pool, size_t items, sp_pool_task *task, void *context);
 
 #endif

@@ -22,8 +22,8 @@ static const promise promises[] = {
     {SP_PRECISION_BF16, 0.03, 0.9971, 0.9991}, /* the gates of `superpoint validate` */
 };
 
-/* Narrow, odd numbers of cells, one cell, and enough rows for several bands. */
-static const uint32_t sizes[][2] = {{8, 8}, {24, 16}, {72, 40}, {168, 104}, {16, 264}};
+/* Narrow, odd numbers of cells, one cell, enough rows for several bands, and wide enough for several columns. */
+static const uint32_t sizes[][2] = {{8, 8}, {24, 16}, {72, 40}, {168, 104}, {16, 264}, {1048, 24}};
 
 typedef enum filling { RANDOM, BLACK, WHITE, STRIPES, FILLINGS } filling;
 static const char *const filling_names[] = {"random", "black", "white", "stripes"};

@@ -60,6 +60,9 @@ static void test_pool_does_every_item_once(void **state) {
             sp_pool_run(pool, items, count, &t);
             for (size_t i = 0; i < sizeof seen; i++)
                 assert_int_equal(seen[i], i < items);
+            sp_pool_share(pool, items, count, &t);
+            for (size_t i = 0; i < sizeof seen; i++)
+                assert_int_equal(seen[i], 2 * (i < items));
         }
         sp_pool_free(pool);
     }

@@ -18,6 +18,11 @@
 enum {
     /* Rows between the layers (all windows together) that a band may fill. */
     WINDOW_BYTES = 24 << 20,
+    /* Rows of layer 0 that a thread keeps for layer 1: half of the smallest second-level cache that is common. A
+     * wide frame is cut into columns for it. */
+    FIRST_BYTES = 512 << 10,
+    /* Columns overlap by a block on each side, of which layer 1 needs one pixel. */
+    MARGIN = SP_BLOCK_PIXELS,
     /* Fewest rows of cells in a band: below that, threads wait for each other more than they work. */
     MIN_BAND_CELLS = 4
 };
@@ -45,6 +50,7 @@ struct sp_plan {
 
     uint32_t width, height; /* of the frame that the windows are made for */
     uint32_t band;          /* rows of cells in a band */
+    uint32_t column;        /* pixels of width that layers 0 and 1 work on at once */
     sp_block windows;
     stage stages[SP_ENCODER_END]; /* [0] is not used: it lives in the threads' rooms */
     thread_room *rooms;
@@ -170,8 +176,20 @@ static size_t choose_band(sp_plan *plan) {
     return total;
 }
 
+/* Columns of equal width, whole blocks. */
+static uint32_t choose_column(const sp_plan *plan) {
+    const uint32_t pixel = (plan->kernels->rows + 2) * sp_network[0].out / plan->kernels->lanes[0] * SP_LINE;
+    const uint32_t most = FIRST_BYTES / pixel, columns = (plan->width + most - 1) / most;
+    return (uint32_t)sp_round_up((plan->width + columns - 1) / columns, SP_BLOCK_PIXELS);
+}
+
+/* Pixels of layer 0 behind a column. */
+static uint32_t first_width(const sp_plan *plan) {
+    return plan->column < plan->width ? plan->column + 2 * MARGIN : plan->width;
+}
+
 static void shape_room(const sp_plan *plan, thread_room *room) {
-    room->first = lines_of(plan, 0, plan->width, plan->height, plan->kernels->rows + 2);
+    room->first = lines_of(plan, 0, first_width(plan), plan->height, plan->kernels->rows + 2);
     room->hidden = lines_of(plan, SP_DETECTOR_A, plan->width / SP_CELL, plan->kernels->rows, plan->kernels->rows);
 }
 
@@ -196,11 +214,12 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
     plan->width = width;
     plan->height = height;
     const size_t total = choose_band(plan);
+    plan->column = choose_column(plan);
 
     const uint32_t threads = sp_pool_threads(plan->pool);
     thread_room shape;
     shape_room(plan, &shape);
-    const size_t room_bytes = scratch_bytes(plan) + lines_bytes(&shape.first) + sp_first_room(width) +
+    const size_t room_bytes = scratch_bytes(plan) + lines_bytes(&shape.first) + sp_first_room(shape.first.width) +
                               lines_bytes(&shape.hidden) + logits_bytes(plan, width);
     plan->width = 0; /* nothing is prepared until all is */
     sp_block_free(&plan->windows);
@@ -215,7 +234,7 @@ sp_status sp_plan_prepare(sp_plan *plan, uint32_t width, uint32_t height, sp_err
         *room = shape;
         room->scratch = take(&at, scratch_bytes(plan));
         room->first.data = take(&at, lines_bytes(&room->first));
-        room->pixels = take(&at, sp_first_room(width));
+        room->pixels = take(&at, sp_first_room(room->first.width));
         room->hidden.data = take(&at, lines_bytes(&room->hidden));
         room->logits = (float *)take(&at, logits_bytes(plan, width));
     }
@@ -233,22 +252,11 @@ static sp_strip strip_from(const sp_plan *plan, const thread_room *room, const s
     return strip;
 }
 
-/* Let the strip write the rows of `map` from y on, `count` of them. */
-static void strip_to(sp_strip *strip, const sp_lines *map, uint32_t y, uint32_t count) {
+/* Let the strip write the rows of `map` from y on, `count` of them, from pixel x on. */
+static void strip_to(sp_strip *strip, const sp_lines *map, uint32_t x, uint32_t y, uint32_t count) {
     strip->out_pitch = map->pitch;
     for (uint32_t i = 0; i < count; i++)
-        strip->out[i] = sp_lines_row(map, y + i);
-}
-
-static void make_first_row(const sp_plan *plan, thread_room *room, uint32_t y) {
-    const sp_frame *frame = plan->frame;
-    const uint8_t *rows[3];
-    for (int i = 0; i < 3; i++) {
-        int64_t from = (int64_t)y + i - 1;
-        rows[i] = from < 0 || from >= frame->height ? NULL : frame->pixels + (size_t)from * frame->stride;
-    }
-    plan->kernels->first(&plan->layers[0], rows, frame->width, sp_lines_row(&room->first, y), room->first.pitch,
-                         room->pixels);
+        strip->out[i] = sp_lines_row(map, y + i) + (size_t)x * SP_LINE;
 }
 
 /* Rows of the strip at y that the running step is to make. */
@@ -256,16 +264,45 @@ static uint32_t rows_of_strip(const sp_plan *plan, uint32_t y) {
     return plan->until - y < plan->kernels->rows ? plan->until - y : plan->kernels->rows;
 }
 
-static void run_layer(const sp_plan *plan, int layer, sp_strip *strip, uint32_t y) {
+/* A strip of an encoder's layer, whose output begins at pixel x of its map. */
+static void run_layer(const sp_plan *plan, int layer, sp_strip *strip, uint32_t y, uint32_t x) {
     const uint32_t rows = rows_of_strip(plan, y);
     const sp_lines *out = &plan->stages[layer].map;
     if (sp_network[layer].pool) {
-        strip_to(strip, out, y / 2, rows / 2);
+        strip_to(strip, out, x, y / 2, rows / 2);
         plan->kernels->conv_pool(&plan->layers[layer], strip);
     } else {
-        strip_to(strip, out, y, rows);
+        strip_to(strip, out, x, y, rows);
         plan->kernels->conv(&plan->layers[layer], strip);
     }
+}
+
+/* Columns [from, until) of layer 1, and those of layer 0 behind them, [left, right). */
+typedef struct column {
+    uint32_t from, until, left, right;
+} column;
+
+static column column_from(const sp_plan *plan, uint32_t x) {
+    column c = {.from = x, .until = x + plan->column, .left = x ? x - MARGIN : 0, .right = x + plan->column + MARGIN};
+    c.until = c.until < plan->width ? c.until : plan->width;
+    c.right = c.right < plan->width ? c.right : plan->width;
+    return c;
+}
+
+/* Row y of layer 0. Where a column's sides are not the frame's, its outermost pixels lack a neighbour; nothing
+ * reads them. */
+static void make_first_row(const sp_plan *plan, thread_room *room, const column *c, uint32_t y) {
+    const sp_frame *frame = plan->frame;
+    const uint32_t width = c->right - c->left;
+    const uint8_t *rows[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t from = (int64_t)y + i - 1;
+        rows[i] = from < 0 || from >= frame->height ? NULL : frame->pixels + (size_t)from * frame->stride + c->left;
+    }
+    uint8_t *out = sp_lines_row(&room->first, y);
+    plan->kernels->first(&plan->layers[0], rows, width, out, room->first.pitch, room->pixels);
+    for (uint32_t g = 0; c->right == plan->width && g < room->first.groups; g++) /* a wider column may have been here */
+        memset(out + g * room->first.pitch + (size_t)width * SP_LINE, 0, SP_LINE);
 }
 
 /* Layers 0 and 1. */
@@ -273,13 +310,19 @@ static void run_first_pair(void *context, size_t first, size_t last, uint32_t th
     const sp_plan *plan = context;
     const uint32_t rows = plan->kernels->rows;
     thread_room *room = &plan->rooms[thread];
-    uint32_t y = plan->from + (uint32_t)first * rows;
-    uint32_t made = y ? y - 1 : 0; /* first row of layer 0 that is missing */
-    for (size_t i = first; i < last; i++, y += rows) {
-        for (; made <= y + rows && made < plan->height; made++)
-            make_first_row(plan, room, made);
-        sp_strip strip = strip_from(plan, room, &room->first, y);
-        run_layer(plan, 1, &strip, y);
+    for (uint32_t x = 0; x < plan->width; x += plan->column) {
+        const column c = column_from(plan, x);
+        uint32_t y = plan->from + (uint32_t)first * rows;
+        uint32_t made = y ? y - 1 : 0; /* first row of layer 0 that is missing */
+        for (size_t i = first; i < last; i++, y += rows) {
+            for (; made <= y + rows && made < plan->height; made++)
+                make_first_row(plan, room, &c, made);
+            sp_strip strip = strip_from(plan, room, &room->first, y);
+            strip.width = c.until - c.from;
+            for (uint32_t row = 0; row < rows + 2; row++)
+                strip.in[row] += (size_t)(c.from - c.left) * SP_LINE;
+            run_layer(plan, 1, &strip, y, c.from / 2);
+        }
     }
 }
 
@@ -289,7 +332,7 @@ static void run_encoder(void *context, size_t first, size_t last, uint32_t threa
     for (size_t i = first; i < last; i++) {
         const uint32_t y = plan->from + plan->kernels->rows * (uint32_t)i;
         sp_strip strip = strip_from(plan, &plan->rooms[thread], &plan->stages[plan->layer - 1].map, y);
-        run_layer(plan, plan->layer, &strip, y);
+        run_layer(plan, plan->layer, &strip, y, 0);
     }
 }
 
@@ -297,7 +340,7 @@ static void run_encoder(void *context, size_t first, size_t last, uint32_t threa
 static void run_head(const sp_plan *plan, thread_room *room, int layer, uint32_t y, float *const *out, size_t stride) {
     const sp_lines *hidden = &room->hidden;
     sp_strip strip = strip_from(plan, room, &plan->stages[SP_ENCODER_END - 1].map, y);
-    strip_to(&strip, hidden, 0, rows_of_strip(plan, y));
+    strip_to(&strip, hidden, 0, 0, rows_of_strip(plan, y));
     plan->kernels->conv(&plan->layers[layer], &strip);
 
     sp_strip second = {.in_pitch = hidden->pitch, .width = hidden->width, .scratch = room->scratch};
@@ -345,7 +388,7 @@ static void run_rows(sp_plan *plan, sp_pool_task *task, int layer, uint32_t from
     plan->layer = layer;
     plan->from = from;
     plan->until = until;
-    sp_pool_run(plan->pool, (until - from + plan->kernels->rows - 1) / plan->kernels->rows, run_step, plan);
+    sp_pool_share(plan->pool, (until - from + plan->kernels->rows - 1) / plan->kernels->rows, run_step, plan);
 }
 
 sp_status sp_plan_run(sp_plan *plan, const sp_frame *frame, sp_maps *maps, sp_error *err) {
