@@ -31,6 +31,9 @@ void check_engines(check *c, const sp_model *model);
 /* Each layer of each set of kernels, strip by strip. */
 void check_layers(check *c, const sp_model *model);
 
+/* The layers in int8, bit by bit. */
+void check_int8(check *c, const sp_model *model);
+
 /* The loops of the post-processing. */
 void check_rows(check *c);
 

@@ -103,6 +103,7 @@ int main(int argc, char **argv) {
     } else {
         check_rows(&c);
         check_layers(&c, model);
+        check_int8(&c, model);
         check_engines(&c, model);
     }
     sp_model_free(model);

@@ -221,7 +221,7 @@ static void check_layer(check *c, const sp_kernels *k, const sp_weights *weights
     free(rounded);
 }
 
-/* Mixed sets are held against the reference as a whole: check_engine.c. */
+/* Mixed sets: check_int8.c, and as a whole check_engine.c. */
 void check_layers(check *c, const sp_model *model) {
     for (int p = SP_PRECISION_FP32; p <= SP_PRECISION_FP16; p++)
         for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++) {

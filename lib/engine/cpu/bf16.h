@@ -6,7 +6,8 @@
 
 enum {
     SP_BF16_LANES = 32, /* channels in a line */
-    SP_BF16_TILE = 512  /* numbers in a tile of weights: 32 inputs of 16 outputs */
+    SP_BF16_TILE = 512, /* numbers in a tile of weights: 32 inputs of 16 outputs */
+    SP_BF16_WINDOW = 8  /* numbers for each pixel in layer 0's window */
 };
 
 /* Round to nearest, ties to even. */

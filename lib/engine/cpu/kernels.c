@@ -4,7 +4,8 @@
 static const sp_kernels *const sets[] = {
     &sp_kernels_f32_c,
 #if defined(__x86_64__)
-    &sp_kernels_f32_avx2, &sp_kernels_f32_avx512, &sp_kernels_bf16_amx, &sp_kernels_int8_amx,
+    &sp_kernels_f32_avx2, &sp_kernels_f32_avx512, &sp_kernels_bf16_vnni,
+    &sp_kernels_bf16_amx, &sp_kernels_int8_vnni,  &sp_kernels_int8_amx,
 #elif defined(__aarch64__)
     &sp_kernels_f32_neon,
 #endif

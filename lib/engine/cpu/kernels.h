@@ -89,7 +89,9 @@ extern const sp_kernels sp_kernels_f32_c;
 extern const sp_kernels sp_kernels_f32_avx2;
 extern const sp_kernels sp_kernels_f32_avx512;
 extern const sp_kernels sp_kernels_f32_neon;
+extern const sp_kernels sp_kernels_bf16_vnni;
 extern const sp_kernels sp_kernels_bf16_amx;
+extern const sp_kernels sp_kernels_int8_vnni;
 extern const sp_kernels sp_kernels_int8_amx;
 
 #endif

@@ -1,0 +1,17 @@
+/* bf16 on AVX-512's dot products. */
+#include "engine/cpu/vnni.h"
+
+static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel) {
+    vnni_block(b, kernel, 0);
+}
+
+static uint64_t peak(const void *data, uint64_t rounds) {
+    return 2 * vnni_peak(data, rounds, 0);
+}
+
+#define ENTER NULL
+#define LEAVE NULL
+#define LEVEL SP_CPU_AVX512VNNI
+#define NAME sp_kernels_bf16_vnni
+
+#include "engine/cpu/bf16_template.h"

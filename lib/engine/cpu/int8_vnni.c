@@ -1,0 +1,18 @@
+/* Mixed precision on AVX-512's dot products. */
+#include "engine/cpu/vnni.h"
+
+static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel) {
+    vnni_block(b, kernel, 1);
+}
+
+static uint64_t peak(const void *data, uint64_t rounds) {
+    return 4 * vnni_peak(data, rounds, 1);
+}
+
+#define BF16 sp_kernels_bf16_vnni
+#define ENTER NULL
+#define LEAVE NULL
+#define LEVEL SP_CPU_AVX512VNNI
+#define NAME sp_kernels_int8_vnni
+
+#include "engine/cpu/int8_template.h"
