@@ -107,6 +107,8 @@ $(BUILD)/venv-tools/.ready: tests/tools/requirements.txt
 tools-parity: build $(BUILD)/venv-tools/.ready $(BUILD)/venv-parity/.ready ## feature files, matches and reconstructions against h5py, pycolmap, FAISS, OpenCV and transformers
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/files.py
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/reconstruct.py
+	@scripts/install-packages stereo
+	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/stereo.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-tools/bin/python tests/tools/match_peers.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/tools/hf_parity.py
 

@@ -30,6 +30,7 @@ enum {
     OPT_RESTART,
     OPT_CAMERA,
     OPT_CAMERAS,
+    OPT_PEER_TIMEOUT,
     OPT_QUIET,
     OPT_END
 };
@@ -52,6 +53,8 @@ static const cli_option own[] = {
     [OPT_CAMERAS] = {"cameras", "folder|single|image",
                      "pictures that share a camera: those of one folder and size, all,"
                      " none (folder)"},
+    [OPT_PEER_TIMEOUT] = {"peer-timeout", "SECONDS",
+                          "under mpirun: give up a process that finishes no picture for so long (300)"},
     [OPT_QUIET] = {"quiet", NULL, "print failures only"},
     [OPT_END] = {NULL, NULL, NULL}};
 
@@ -61,6 +64,15 @@ static sp_status take_number(const char *name, const char *value, uint32_t *numb
     if (*value < '0' || *value > '9' || *end || n < 1 || n > 256)
         return fail(err, SP_ERR_ARGUMENT, "%s: %s is not a whole number within 1...256", name, value);
     *number = (uint32_t)n;
+    return SP_OK;
+}
+
+static sp_status take_seconds(const char *name, const char *value, double *seconds, sp_error *err) {
+    char *end;
+    const double s = strtod(value, &end);
+    if (end == value || *end || !(s >= 0.1 && s <= 1e6))
+        return fail(err, SP_ERR_ARGUMENT, "%s: %s is not a number of seconds within 0.1...1000000", name, value);
+    *seconds = s;
     return SP_OK;
 }
 
@@ -120,6 +132,8 @@ static sp_status take(void *context, const cli_option *option, const char *value
         return camera_parse(&o->camera, value, err);
     case OPT_CAMERAS:
         return take_sharing(value, &o->camera.sharing, err);
+    case OPT_PEER_TIMEOUT:
+        return take_seconds("peer-timeout", value, &o->peer_timeout, err);
     default:
         o->quiet = true;
     }
@@ -160,7 +174,8 @@ static const char epilogue[] =
     "  csv          centre  .csv    a line for each keypoint, as OpenCV's KeyPoint\n"
     "\n"
     "Many machines: mpirun -n 4 superpoint extract ... shares the list; the folder of the output has to be\n"
-    "one that all of them see.\n"
+    "one that all of them see. A process that hangs is given up after --peer-timeout; the others do its\n"
+    "pictures, and the exit status is 1.\n"
     "\n"
     "Examples:\n"
     "  superpoint extract photos --output features.h5\n"
@@ -176,6 +191,7 @@ int sp_command_extract(int argc, char **argv) {
     p.o.program = "superpoint extract";
     p.o.inputs.operands = p.operands;
     p.o.camera.model = 2; /* SIMPLE_RADIAL, as COLMAP */
+    p.o.peer_timeout = 300;
     sp_setup_default(&p.o.setup);
     sp_params_default(&p.o.params);
     const cli c = {.program = p.o.program,

@@ -37,6 +37,12 @@ def children_of(pid):
     return found
 
 
+def rank_of(pid):
+    with open("/proc/%d/environ" % pid, "rb") as file:
+        variables = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
+    return int(variables[b"OMPI_COMM_WORLD_RANK"])
+
+
 class Mpi(CommandTest):
     def mpi(self, *args, ranks=4):
         return [MPIRUN, *ROOT, "--oversubscribe", "-n", str(ranks), PROGRAM, "extract", *COMMON, *args]
@@ -89,6 +95,37 @@ class Mpi(CommandTest):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         self.assertRegex(done.stderr.decode(), "going on after [0-9]+ pictures")
         self.same("one.db", "four.db")
+
+    def hang(self, victim):
+        """Stop (not end) one process of four while it works; the output has to come all the same."""
+        process = subprocess.Popen(self.mpi("pictures", "--output", "four.h5", "--peer-timeout", "5"), cwd=self.folder.name,
+                                   stderr=subprocess.PIPE)
+        journal = self.path("four.h5.partial", "journal-%d" % victim)
+        end = time.monotonic() + 60
+        while not (os.path.exists(journal) and os.path.getsize(journal) > 20000) and time.monotonic() < end:
+            time.sleep(0.005)
+        (hung,) = [p for p in children_of(process.pid) if rank_of(p) == victim]
+        os.kill(hung, signal.SIGSTOP)
+        err = process.communicate(timeout=240)[1].decode()
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("1 of 4 processes finished nothing for 5 s", err)
+        self.assertIn("81 pictures, 1 failed", err)
+        self.same("one.h5", "four.h5")
+        self.assertFalse(os.path.exists(self.path("four.h5.partial")))
+        end = time.monotonic() + 30
+        while os.path.exists("/proc/%d" % hung) and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertFalse(os.path.exists("/proc/%d" % hung), "mpirun ends the one that hung")
+        os.remove(self.path("four.h5"))
+
+    def test_a_process_hangs(self):
+        for i in range(80):
+            write_picture(self.path("pictures", "p%02d.ppm" % i), i, 480, 368)
+        with open(self.path("pictures", "q.png"), "wb") as file:
+            file.write(b"not a picture")
+        self.run_program("extract", "pictures", *COMMON, "--output", "one.h5", code=1)
+        self.hang(2)
+        self.hang(0)  # the one that would have written the output
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ class Quad:
         self.texture = texture(rng)
         self.shade = 0.75 + 0.25 * abs(self.normal @ (0.3, 0.5, 0.8)) / np.linalg.norm(self.normal)
 
+
 def box(x, y, w, d, h, rng):
     """Four walls and a roof on the floor; z is up."""
     corners = [(x, y), (x + w, y), (x + w, y + d), (x, y + d)]
@@ -50,12 +51,12 @@ def make_scene(seed=1):
     return quads
 
 
-def cameras(count=12, radius=5.2):
+def cameras(seed=1, count=12, radius=5.2):
     """[(R, C)]: world to camera, and centre, on part of a ring, uneven, and rolled by up to 25 degrees.
 
     The rolls matter: what is off by the same vector in all pictures is then not the same in the scene.
     """
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng((7, seed))
     result = []
     for i in range(count):
         angle = np.deg2rad(-66 + 132 * i / (count - 1)) + rng.uniform(-0.02, 0.02)

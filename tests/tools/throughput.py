@@ -1,7 +1,7 @@
 """Extraction of many pictures: how near it comes to what its parts allow, and whether ten kills change a byte.
 
-Reading with decoding, the network alone, and the whole extraction are timed in turns, so that what else the machine does
-falls on all of them. Where the network runs on the same cores as decoding, the two cannot overlap for free: the bound is
+First all pictures at once; then reading with decoding, the network alone, and the whole extraction of a batch in turns,
+so that what else the machine does falls on all of them. Where the network runs on the same cores as decoding, the two cannot overlap for free: the bound is
 then the sum of their times, not the larger of them; both are printed.
 """
 
@@ -29,14 +29,14 @@ from superpoint._library import CError, CFeatures, CFrame, CMaps, CParams, check
 PROGRAM = os.path.abspath(os.environ.get("SUPERPOINT", "build/bin/superpoint"))
 
 
-def make_pictures(folder, count):
-    """Different crops of the sample picture, 1024 x 768, as JPEG."""
+def make_pictures(folder, count, width, height):
+    """Different crops of the sample picture, as JPEG."""
     source = Image.open(ROOT / "sample_data" / "bridge.jpg").convert("RGB")
     rng = random.Random(3)
     os.makedirs(folder)
     for i in range(count):
-        x, y = rng.randrange(source.width - 1024), rng.randrange(source.height - 768)
-        source.crop((x, y, x + 1024, y + 768)).save(folder / f"p{i:05d}.jpg", quality=88)
+        x, y = rng.randrange(source.width - width), rng.randrange(source.height - height)
+        source.crop((x, y, x + width, y + height)).save(folder / f"p{i:05d}.jpg", quality=88)
 
 
 def decode(path, params, frame):
@@ -97,17 +97,14 @@ def digest(path):
     return state.hexdigest()
 
 
-def measure(folder, paths, count):
-    cores = len(os.sched_getaffinity(0))
+def measure(folder, paths, turns):
+    """Decoding alone, the network alone, and extraction, in turns."""
+    cores, count = len(os.sched_getaffinity(0)), len(paths)
     detector = SuperPoint()
     rows = []
-    batch = paths[:count]
-    os.makedirs(folder / "some")
-    for path in batch:
-        os.link(path, folder / "some" / path.name)
-    start = extract(folder, "start.h5", "some/" + batch[0].name)  # the program's start and end
-    for turn in range(5):
-        engine, decoding = engine_rate(detector, paths[0], count), decode_rate(batch, cores)
+    start = extract(folder, "start.h5", "some/" + paths[0].name)  # the program's start and end
+    for turn in range(turns):
+        engine, decoding = engine_rate(detector, paths[0], count), decode_rate(paths, cores)
         seconds = extract(folder, f"turn{turn}.h5", "some") - start
         os.remove(folder / f"turn{turn}.h5")
         whole = count / seconds
@@ -115,18 +112,17 @@ def measure(folder, paths, count):
                      "of_the_sum": whole * (1 / engine + 1 / decoding)})
         print(json.dumps({k: round(v, 3) for k, v in rows[-1].items()}), flush=True)
     medians = {key: float(np.median([row[key] for row in rows])) for key in rows[0]}
-    print(f"{cores} cores, {detector.info.precision} on {detector.info.level}: medians of five turns of {count}: decoding "
+    print(f"{cores} cores, {detector.info.precision} on {detector.info.level}: medians of {turns} turns of {count}: decoding "
           f"{medians['decode']:.1f}/s, network {medians['engine']:.1f}/s, extraction {medians['extract']:.1f}/s: "
           f"{100 * medians['of_the_slower']:.0f} % of the slower alone, {100 * medians['of_the_sum']:.0f} % of the two "
           f"one after the other", flush=True)
-    return medians
 
 
-def overhead(folder, paths):
+def overhead(folder, paths, turns):
     """Processor time of an extraction on one thread, and of its two parts: what the rest costs, however busy the machine."""
     detector = SuperPoint(threads=1)
     shares = []
-    for turn in range(5):
+    for turn in range(turns):
         began = time.process_time()
         decode_rate(paths, 1)
         engine_rate(detector, paths[0], len(paths))
@@ -139,13 +135,13 @@ def overhead(folder, paths):
         os.remove(folder / f"cpu{turn}.h5")
         shares.append(parts / whole)
     print(f"processor time on one thread: decoding and the network are {100 * np.median(shares):.0f} % of the extraction's "
-          f"({100 * min(shares):.0f}...{100 * max(shares):.0f} % in five turns)", flush=True)
+          f"({100 * min(shares):.0f}...{100 * max(shares):.0f} % in {turns} turns)", flush=True)
 
 
-def kill_and_resume(folder, whole):
+def kill_and_resume(folder, whole, times):
     rng = random.Random()
     kills = 0
-    for _ in range(10):
+    for _ in range(times):
         process = subprocess.Popen([PROGRAM, "extract", "pictures", "--output", "killed.h5", "--quiet"], cwd=folder)
         try:
             process.wait(rng.uniform(0.01, 0.16) * whole)
@@ -162,17 +158,24 @@ def kill_and_resume(folder, whole):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--size", default="1024x768", help="of the pictures")
     parser.add_argument("--batch", type=int, default=100, help="pictures of one turn of the timing")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=10, help="0: only time")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
-        make_pictures(folder / "pictures", options.pictures)
+        make_pictures(folder / "pictures", options.pictures, *map(int, options.size.split("x")))
         paths = sorted((folder / "pictures").iterdir())
-        measure(folder, paths, options.batch)
-        overhead(folder, paths[: options.batch])
         whole = extract(folder, "clean.h5")
-        print(f"{options.pictures} pictures: {whole:.1f} s, {options.pictures / whole:.1f}/s", flush=True)
-        return 0 if kill_and_resume(folder, whole) else 1
+        print(f"{options.pictures} pictures of {options.size}: {whole:.1f} s, {options.pictures / whole:.1f}/s", flush=True)
+        batch = paths[: options.batch]
+        os.makedirs(folder / "some")
+        for path in batch:
+            os.link(path, folder / "some" / path.name)
+        measure(folder, batch, options.turns)
+        overhead(folder, batch, options.turns)
+        return 0 if options.kills == 0 or kill_and_resume(folder, whole, options.kills) else 1
     finally:
         shutil.rmtree(folder)
 

@@ -35,6 +35,7 @@ typedef struct extraction {
     size_t pending_count;
     work work;
     progress *progress;
+    size_t done_here; /* pictures, by this process */
     bool interrupted;
     int exit_code;
 } extraction;
@@ -43,15 +44,18 @@ typedef struct extraction {
 
 static bool next_picture(void *context, size_t *index) {
     extraction *x = context;
-    size_t item;
-    if (interrupt_asked()) {
-        x->interrupted = true;
-        work_stop(&x->work);
+    for (size_t item;;) {
+        if (interrupt_asked()) {
+            x->interrupted = true;
+            work_stop(&x->work);
+        }
+        if (!work_take(&x->work, &item))
+            return false;
+        *index = x->pending[item];
+        if (ledger_is_open(&x->ledger, *index))
+            return true;
+        work_finish(&x->work, true); /* done in an earlier round, by whomever */
     }
-    if (!work_take(&x->work, &item))
-        return false;
-    *index = x->pending[item];
-    return true;
 }
 
 static sp_status picture_done(void *context, size_t index, const record *r, sp_error *err) {
@@ -61,6 +65,8 @@ static sp_status picture_done(void *context, size_t index, const record *r, sp_e
     if (status != SP_OK)
         return status;
     ledger_note(&x->ledger, index, FATE_DONE, where);
+    work_finish(&x->work, true);
+    x->done_here++;
     progress_add(x->progress, 1, 0);
     return SP_OK;
 }
@@ -69,6 +75,7 @@ static void picture_bad(void *context, size_t index, const sp_error *err) {
     extraction *x = context;
     progress_say(x->progress, "%s: %s", x->inputs.items[index].path, err->text);
     ledger_note(&x->ledger, index, FATE_FAILED, (place){0});
+    work_finish(&x->work, false);
     progress_add(x->progress, 0, 1);
     if (x->o->fail_fast)
         work_stop(&x->work);
@@ -114,6 +121,15 @@ static sp_status open_journal(extraction *x, sp_error *err) {
         status = ledger_init(&x->ledger, &x->inputs, x->journal, err);
         x->ledger_made = true;
     }
+    return status == SP_OK ? ledger_scan(&x->ledger, err) : status;
+}
+
+/* Take in what the others have written since. */
+static sp_status read_journals_again(extraction *x, sp_error *err) {
+    journal_close(x->journal);
+    x->journal = NULL;
+    sp_status status = journal_open(x->folder, group_rank(x->group), x->identity, &x->journal, err);
+    x->ledger.journal = x->journal;
     return status == SP_OK ? ledger_scan(&x->ledger, err) : status;
 }
 
@@ -171,7 +187,7 @@ static sp_status run_pipeline(extraction *x, sp_error *err) {
                         .next = next_picture,
                         .done = picture_done,
                         .bad = picture_bad};
-    return group_run(x->group, &x->work, &p, err);
+    return group_run(x->group, &x->work, &p, x->o->peer_timeout, err);
 }
 
 /* Finish the output from the journals and move it to its place. */
@@ -229,27 +245,44 @@ static sp_status write_output(extraction *x, sp_error *err) {
     return status;
 }
 
-/* Several processes: when all have ended, the first reads what the others wrote. */
+/* A round, and more while processes were given up in it: the rest do what those left open. */
+static sp_status run_rounds(extraction *x, sp_error *err) {
+    for (uint32_t lost = 0;;) {
+        sp_status status = run_pipeline(x, err);
+        if (status != SP_OK || group_lost_count(x->group) == lost || group_is_lost(x->group, group_rank(x->group)) ||
+            work_counts(&x->work).stopped)
+            return status;
+        lost = group_lost_count(x->group);
+        if (group_leads(x->group))
+            progress_say(x->progress, "%u of %u processes finished nothing for %g s; the others do their pictures",
+                         lost, group_size(x->group), x->o->peer_timeout);
+        status = read_journals_again(x, err);
+        if (status != SP_OK)
+            return status;
+        const group_range mine = group_divide(x->group, x->pending_count);
+        work_refill(&x->work, mine.first, mine.last);
+    }
+}
+
+/* Several processes: when all have ended, the first of them writes the output from all journals. */
 static sp_status extract_shared(extraction *x, bool *complete, sp_error *err) {
-    const size_t before = x->ledger.done;
-    sp_status status = run_pipeline(x, err);
-    const size_t failed = x->ledger.failed;
+    *complete = false;
+    sp_status status = run_rounds(x, err);
     if (!x->o->quiet)
         progress_say(x->progress, "process %u of %u: %zu pictures", group_rank(x->group) + 1, group_size(x->group),
-                     x->ledger.done + failed - before);
-    const group_sum sum = group_end(x->group, (group_sum){.failed = failed, .broken = status != SP_OK});
-    *complete = false;
-    if (status != SP_OK || group_rank(x->group) != 0 || sum.broken)
+                     x->done_here + x->ledger.failed);
+    const group_sum sum = group_total(x->group);
+    if (status != SP_OK || !group_leads(x->group) || sum.broken)
         return status;
-    close_journal(x);
-    status = open_journal(x, err);
+    status = read_journals_again(x, err);
     if (status != SP_OK)
         return status;
-    x->ledger.failed = sum.failed;
-    *complete = x->ledger.done + sum.failed == x->inputs.count;
+    const size_t missing = x->inputs.count - x->ledger.done;
+    *complete = missing <= sum.failed && !sum.stopped; /* more are missing when a file has changed meanwhile */
     for (size_t i = 0; *complete && i < x->inputs.count; i++)
         if (x->ledger.fates[i] == FATE_OPEN)
             x->ledger.fates[i] = FATE_FAILED;
+    x->ledger.failed = *complete ? missing : sum.failed;
     return *complete ? write_output(x, err) : SP_OK;
 }
 
@@ -324,11 +357,13 @@ static sp_status extract(extraction *x, sp_error *err) {
     if (status == SP_OK && !x->group && complete && x->ledger.failed > 0)
         status = write_output(x, err);
     const double seconds = progress_stop(x->progress);
-    if (status == SP_OK && group_rank(x->group) == 0 && !(x->o->quiet && complete))
+    if (status == SP_OK && group_leads(x->group) && !(x->o->quiet && complete))
         report(x, complete, seconds, before);
-    x->exit_code = x->interrupted ? EXIT_INTERRUPTED : x->ledger.failed || !complete ? EXIT_FAILED : EXIT_OK;
-    if (x->group && group_rank(x->group) != 0 && !x->interrupted)
-        x->exit_code = EXIT_OK; /* the first one's counts */
+    const bool well = complete && x->ledger.failed == 0 && group_lost_count(x->group) == 0;
+    if (x->interrupted)
+        x->exit_code = EXIT_INTERRUPTED;
+    else /* of several processes the first one's counts */
+        x->exit_code = well || !group_leads(x->group) ? EXIT_OK : EXIT_FAILED;
     work_free(&x->work);
     return status;
 }
@@ -343,7 +378,7 @@ static void release(extraction *x) {
     sp_engine_free(x->engine);
     sp_model_free(x->model);
     inputs_free(&x->inputs);
-    group_leave(x->group);
+    group_leave(x->group, x->exit_code);
 }
 
 int extraction_run(const extraction_options *o) {

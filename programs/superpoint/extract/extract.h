@@ -14,7 +14,8 @@ typedef struct extraction_options {
     const char *output;
     const output_format *format;
     camera_options camera;
-    uint32_t decoders; /* 0: one for each CPU */
+    uint32_t decoders;   /* 0: one for each CPU */
+    double peer_timeout; /* seconds, see group_run */
     bool fail_fast, quiet, overwrite, restart;
 } extraction_options;
 

@@ -71,6 +71,13 @@ void ledger_note(ledger *l, size_t index, fate f, place where) {
     pthread_mutex_unlock(&l->mutex);
 }
 
+bool ledger_is_open(ledger *l, size_t index) {
+    pthread_mutex_lock(&l->mutex);
+    const bool open = l->fates[index] == FATE_OPEN;
+    pthread_mutex_unlock(&l->mutex);
+    return open;
+}
+
 void ledger_end(ledger *l) {
     pthread_mutex_lock(&l->mutex);
     l->ended = true;

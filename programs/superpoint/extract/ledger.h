@@ -27,6 +27,7 @@ void ledger_free(ledger *l);
 /* Take in what the journals hold: pictures of the list whose files have not changed since. */
 sp_status ledger_scan(ledger *l, sp_error *err);
 
+bool ledger_is_open(ledger *l, size_t index);
 void ledger_note(ledger *l, size_t index, fate f, place where);
 void ledger_end(ledger *l);
 

@@ -16,10 +16,19 @@ bool work_take(work *w, size_t *item) {
     while (w->first == w->last && w->more && !w->stopped)
         pthread_cond_wait(&w->changed, &w->mutex);
     const bool some = w->first < w->last && !w->stopped;
-    if (some)
+    if (some) {
         *item = w->first++;
+        w->taken++;
+    }
     pthread_mutex_unlock(&w->mutex);
     return some;
+}
+
+void work_finish(work *w, bool well) {
+    pthread_mutex_lock(&w->mutex);
+    w->finished++;
+    w->failed += !well;
+    pthread_mutex_unlock(&w->mutex);
 }
 
 bool work_give(work *w, size_t *first, size_t *last) {
@@ -38,6 +47,7 @@ void work_refill(work *w, size_t first, size_t last) {
     pthread_mutex_lock(&w->mutex);
     w->first = first;
     w->last = last;
+    w->more = true;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->mutex);
 }
@@ -61,4 +71,11 @@ bool work_empty(work *w) {
     const bool empty = w->first == w->last;
     pthread_mutex_unlock(&w->mutex);
     return empty;
+}
+
+work_count work_counts(work *w) {
+    pthread_mutex_lock(&w->mutex);
+    const work_count counts = {w->finished, w->failed, w->taken != w->finished, w->stopped};
+    pthread_mutex_unlock(&w->mutex);
+    return counts;
 }

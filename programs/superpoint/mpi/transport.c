@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG = 7, FIELDS = 3 };
+enum { TAG = 7, FIELDS = 4 };
 
 /* Messages under way: their memory is MPI's until it is done with them. */
 typedef struct sending {
@@ -14,7 +14,6 @@ typedef struct sending {
 } sending;
 
 static sending *under_way;
-static MPI_Request barrier = MPI_REQUEST_NULL;
 
 static bool start(int *rank, int *size) {
     int provided;
@@ -58,8 +57,9 @@ static void send_message(const sp_mpi_message *m) {
     if (!s)
         MPI_Abort(MPI_COMM_WORLD, 1); /* a peer would wait for ever */
     s->fields[0] = (uint64_t)m->kind;
-    s->fields[1] = m->first;
-    s->fields[2] = m->last;
+    s->fields[1] = m->round;
+    s->fields[2] = m->first;
+    s->fields[3] = m->last;
     MPI_Isend(s->fields, FIELDS, MPI_UINT64_T, m->peer, TAG, MPI_COMM_WORLD, &s->request);
     s->next = under_way;
     under_way = s;
@@ -73,24 +73,18 @@ static bool poll_message(sp_mpi_message *m) {
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &there, &status) != MPI_SUCCESS || !there)
         return false;
     MPI_Recv(fields, FIELDS, MPI_UINT64_T, status.MPI_SOURCE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    *m = (sp_mpi_message){status.MPI_SOURCE, (int)fields[0], fields[1], fields[2]};
+    *m = (sp_mpi_message){status.MPI_SOURCE, (int)fields[0], fields[1], fields[2], fields[3]};
     return true;
 }
 
-static void arrive(void) {
-    MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
-}
-
-static bool all_arrived(void) {
-    int done = 0;
-    MPI_Test(&barrier, &done, MPI_STATUS_IGNORE);
-    return done != 0;
+static void abort_all(int code) {
+    MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 sp_mpi_transport_getter sp_mpi_transport_get;
 
 const sp_mpi_transport *sp_mpi_transport_get(void) {
     static const sp_mpi_transport transport = {
-        SP_MPI_TRANSPORT_VERSION, start, stop, broadcast, sum, send_message, poll_message, arrive, all_arrived};
+        SP_MPI_TRANSPORT_VERSION, start, stop, broadcast, sum, send_message, poll_message, abort_all};
     return &transport;
 }

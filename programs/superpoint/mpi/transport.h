@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SP_MPI_TRANSPORT_VERSION 1
+#define SP_MPI_TRANSPORT_VERSION 2
 
 typedef struct sp_mpi_message {
     int peer, kind;
-    uint64_t first, last;
+    uint64_t round, first, last;
 } sp_mpi_message;
 
 typedef struct sp_mpi_transport {
@@ -24,8 +24,7 @@ typedef struct sp_mpi_transport {
     void (*sum)(uint64_t *values, int count);    /* over all ranks, to all */
     void (*send)(const sp_mpi_message *message); /* returns at once */
     bool (*poll)(sp_mpi_message *message);       /* false: none has come */
-    void (*arrive)(void);                        /* say that this rank is at the end */
-    bool (*all_arrived)(void);
+    void (*abort)(int code);                     /* end all processes of the job, those that hang too */
 } sp_mpi_transport;
 
 /* The symbol to look up. */
