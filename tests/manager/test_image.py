@@ -51,10 +51,13 @@ def unpack(engine, place):
     name = engine.docker("create", NAME, check=True).stdout.strip()
     root = place / "rootfs"
     root.mkdir()
-    export = subprocess.Popen(["docker", "export", name], env={**os.environ, "DOCKER_HOST": engine.host},
-                              stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-C", str(root), "--exclude=./dev", "--exclude=dev/*", "-x"], stdin=export.stdout, check=True)
-    if export.wait():
+    with subprocess.Popen(["docker", "export", name], env={**os.environ, "DOCKER_HOST": engine.host},
+                          stdout=subprocess.PIPE) as export:
+        # Docker adds places of its own to every container.
+        own = ["--exclude=" + path for path in (".dockerenv", "dev", "proc", "sys", "etc/hostname", "etc/hosts",
+                                                "etc/resolv.conf", "etc/mtab")]
+        subprocess.run(["tar", "-C", str(root), *own, "-x"], stdin=export.stdout, check=True)
+    if export.returncode:
         sys.exit("docker export failed")
     engine.remove_containers()
     return root

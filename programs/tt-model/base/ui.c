@@ -1,6 +1,7 @@
 #include "ui.h"
 
 #include "json.h"
+#include "progress.h"
 #include "text.h"
 
 #include <signal.h>
@@ -15,9 +16,7 @@
 #define FRAME_SECONDS 0.1      /* between two drawings of the running row */
 #define EVENT_SECONDS 0.5      /* between two progress events */
 #define TIMED_FROM_SECONDS 0.8 /* steps that took less say nothing about time */
-#define SAMPLE_SECONDS 0.5     /* the rate shown is that between now and up to RATE_SAMPLES of these ago */
-#define RATE_FROM_SECONDS 1.0  /* a rate over less than this would only confuse */
-enum { RATE_SAMPLES = 10, BAR_CELLS = 14, BAR_MIN_COLUMNS = 60, CARD_COLUMNS = 78 };
+enum { CARD_COLUMNS = 78 };
 
 static struct {
     tm_ui_options opt;
@@ -26,16 +25,9 @@ static struct {
     /* the running step */
     char *key, *label, *detail;
     double started, drawn, told;
-    uint64_t done, total;
-    bool bytes, row_shown;
+    tm_progress progress;
+    bool row_shown;
     int frame;
-    /* for the rate: a ring of moments */
-    struct {
-        double at;
-        uint64_t done;
-    } samples[RATE_SAMPLES];
-    int sample_count;
-    double rate;
 } ui;
 
 static volatile sig_atomic_t interrupts;
@@ -127,116 +119,26 @@ static void erase_row(void) {
     ui.row_shown = false;
 }
 
-/* Columns that text takes: code points, since all that is drawn here is one column wide. */
-static int columns_of(const char *s) {
-    int n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
-}
-
-static void clock_text(double s, char out[32]) {
-    int t = (int)s;
-    if (t >= 3600)
-        snprintf(out, 32, "%d:%02d:%02d", t / 3600, t / 60 % 60, t % 60);
-    else
-        snprintf(out, 32, "%d:%02d", t / 60, t % 60);
-}
-
-static void measure_rate(double t) {
-    int n = ui.sample_count;
-    if (n == 0 || t - ui.samples[(n - 1) % RATE_SAMPLES].at >= SAMPLE_SECONDS) {
-        ui.samples[n % RATE_SAMPLES].at = t;
-        ui.samples[n % RATE_SAMPLES].done = ui.done;
-        n = ++ui.sample_count;
-    }
-    int oldest = n > RATE_SAMPLES ? n % RATE_SAMPLES : 0;
-    double span = t - ui.samples[oldest].at;
-    uint64_t before = ui.samples[oldest].done;
-    ui.rate = span >= RATE_FROM_SECONDS && ui.done > before ? (double)(ui.done - before) / span : 0;
-}
-
-static void draw_progress(tm_buf *b, bool bar) {
-    char x[32], y[32];
-    if (ui.total && bar) {
-        int cells = (int)(ui.done * BAR_CELLS / ui.total);
-        tm_buf_puts(b, "  ▕");
-        for (int i = 0; i < BAR_CELLS; i++)
-            tm_buf_puts(b, i < cells ? "█" : "░");
-        tm_buf_puts(b, "▏");
-    }
-    if (ui.bytes)
-        tm_buf_printf(b, " %s", tm_human_bytes((double)ui.done, x));
-    else
-        tm_buf_printf(b, " %llu", (unsigned long long)ui.done);
-    if (ui.total) {
-        if (ui.bytes)
-            tm_buf_printf(b, "/%s", tm_human_bytes((double)ui.total, y));
-        else
-            tm_buf_printf(b, "/%llu", (unsigned long long)ui.total);
-        tm_buf_printf(b, " · %d%%", (int)(100.0 * (double)ui.done / (double)ui.total));
-    }
-    if (ui.bytes && ui.rate > 0) {
-        tm_buf_printf(b, " · %s/s", tm_human_bytes(ui.rate, x));
-        if (ui.total > ui.done) {
-            clock_text((double)(ui.total - ui.done) / ui.rate, y);
-            tm_buf_printf(b, " · %s left", y);
-        }
-    }
-}
-
-/* The first `columns` columns of a text. */
-static int prefix_of(const char *s, int columns) {
-    const char *at = s;
-    for (; *at; at++)
-        if (((unsigned char)*at & 0xc0) != 0x80 && columns-- == 0)
-            break;
-    return (int)(at - s);
-}
-
-/* The running step in one row of the terminal: without the bar, then with a shorter label, when it is long. */
-static char *make_row(const char *frame, double seconds) {
-    char clock[32];
-    for (int bar = ui.columns >= BAR_MIN_COLUMNS, label = columns_of(ui.label);;) {
-        tm_buf b = {0};
-        int shown = prefix_of(ui.label, label);
-        tm_buf_printf(&b, "  %s %.*s%s", frame, shown, ui.label, ui.label[shown] ? "…" : "");
-        if (ui.done || ui.total)
-            draw_progress(&b, bar);
-        else if (ui.detail)
-            tm_buf_printf(&b, "  %s", ui.detail);
-        clock_text(seconds, clock);
-        if (!ui.total)
-            tm_buf_printf(&b, "  %s", clock);
-        int over = columns_of(b.data) - (ui.columns - 1);
-        if (over <= 0 || (!bar && label <= 8))
-            return tm_buf_take(&b);
-        if (bar)
-            bar = 0;
-        else
-            label = label - over - 1 > 8 ? label - over - 1 : 8;
-        tm_buf_free(&b);
-    }
-}
-
 static void draw(bool force) {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     double t = now();
     if (!ui.key)
         return;
-    measure_rate(t);
+    tm_progress_measure(&ui.progress, t);
     if (ui.events) {
-        if (ui.total && (force || t - ui.told >= EVENT_SECONDS)) {
+        if (ui.progress.total && (force || t - ui.told >= EVENT_SECONDS)) {
             ui.told = t;
-            event(json_pack("{s:s, s:I, s:I, s:s, s:s}", "event", "progress", "done", (json_int_t)ui.done, "total",
-                            (json_int_t)ui.total, "unit", ui.bytes ? "bytes" : "count", "key", ui.key));
+            event(json_pack("{s:s, s:I, s:I, s:s, s:s}", "event", "progress", "done", (json_int_t)ui.progress.done,
+                            "total", (json_int_t)ui.progress.total, "unit", ui.progress.bytes ? "bytes" : "count",
+                            "key", ui.key));
         }
         return;
     }
     if (!ui.tty || (!force && t - ui.drawn < FRAME_SECONDS))
         return;
     ui.drawn = t;
-    char *text = make_row(frames[ui.frame++ % 10], t - ui.started);
+    char *text =
+        tm_progress_row(&ui.progress, frames[ui.frame++ % 10], ui.label, ui.detail, t - ui.started, ui.columns);
     fprintf(stderr, "\r\x1b[2K%s", text);
     fflush(stderr);
     ui.row_shown = true;
@@ -248,9 +150,7 @@ static void forget_step(void) {
     free(ui.label);
     free(ui.detail);
     ui.key = ui.label = ui.detail = NULL;
-    ui.done = ui.total = 0;
-    ui.rate = 0;
-    ui.sample_count = 0;
+    ui.progress = (tm_progress){0};
 }
 
 static void end_step(const char *glyph, const char *state, const char *detail) {
@@ -301,9 +201,9 @@ void tm_step(const char *key, const char *fmt, ...) {
 }
 
 void tm_step_progress(uint64_t done, uint64_t total, bool bytes) {
-    ui.done = done;
-    ui.total = total;
-    ui.bytes = bytes;
+    ui.progress.done = done;
+    ui.progress.total = total;
+    ui.progress.bytes = bytes;
     draw(false);
 }
 
@@ -320,7 +220,7 @@ void tm_step_tick(void) {
 
 void tm_step_done(const char *fmt, ...) {
     FORMAT(text)
-    if (ui.key && ui.total && ui.events)
+    if (ui.key && ui.progress.total && ui.events)
         draw(true);
     end_step("✓", "done", text);
     free(text);
@@ -406,7 +306,7 @@ void tm_ui_error(const char *title, const tm_error *e, const char *evidence) {
 }
 
 static void card_line(const char *text, const char *style, int width) {
-    int pad = width - 4 - columns_of(text);
+    int pad = width - 4 - tm_columns(text);
     fprintf(stderr, "│ %s%s%s%*s │\n", style, text, *style ? "\x1b[0m" : "", pad > 0 ? pad : 0, "");
 }
 
@@ -416,12 +316,12 @@ void tm_ui_card(const char *title, const char *rows[][2], int count, const char 
     erase_row();
     int width = CARD_COLUMNS;
     for (int i = 0; i < count; i++)
-        if (columns_of(rows[i][1]) + 14 > width)
-            width = columns_of(rows[i][1]) + 14;
-    if (footer && columns_of(footer) + 4 > width)
-        width = columns_of(footer) + 4;
+        if (tm_columns(rows[i][1]) + 14 > width)
+            width = tm_columns(rows[i][1]) + 14;
+    if (footer && tm_columns(footer) + 4 > width)
+        width = tm_columns(footer) + 4;
     fprintf(stderr, "╭─ %s%s%s ", paint("\x1b[1m"), title, paint("\x1b[0m"));
-    for (int i = columns_of(title) + 5; i < width; i++)
+    for (int i = tm_columns(title) + 5; i < width; i++)
         fputs("─", stderr);
     fputs("╮\n", stderr);
     for (int i = 0; i < count; i++) {

@@ -8,6 +8,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_TREE_JSON = 64 << 20, MAX_REF = 4096 };
 
@@ -190,5 +191,33 @@ int tm_cache_remove(const char *type, const char *id, tm_error *e) {
     free(dir);
     free(lock);
     free(locks);
+    return rc;
+}
+
+int tm_cache_link(const tm_hub_repo *repo, const char *path, const char *etag, tm_error *e) {
+    char *snapshot = tm_cache_snapshot(repo->type, repo->id, repo->sha);
+    char *link = tm_join(snapshot, path);
+    tm_buf target = {0};
+    tm_buf_puts(&target, "../../");
+    for (const char *s = path; *s; s++)
+        if (*s == '/')
+            tm_buf_puts(&target, "../");
+    tm_buf_printf(&target, "blobs/%s", etag);
+    char there[PATH_MAX];
+    ssize_t n = readlink(link, there, sizeof there - 1);
+    int rc = TM_OK;
+    if (n < 0 || (size_t)n != target.len || memcmp(there, target.data, target.len) != 0) {
+        char *tmp = tm_fmt("%s.%ld.tmp", link, (long)getpid());
+        rc = tm_mkdirs_for(link, e);
+        if (!rc) {
+            unlink(tmp);
+            if (symlink(target.data, tmp) != 0 || rename(tmp, link) != 0)
+                rc = tm_fail(e, TM_ERROR, "cannot make the link %s", link);
+        }
+        free(tmp);
+    }
+    tm_buf_free(&target);
+    free(link);
+    free(snapshot);
     return rc;
 }

@@ -27,6 +27,9 @@ char *tm_cache_resolve(const char *type, const char *id, const char *revision);
 /* refs/<revision> = sha. A full commit needs no ref and gets none. */
 int tm_cache_write_ref(const char *type, const char *id, const char *revision, const char *sha, tm_error *e);
 
+/* snapshots/<commit>/<path>, as a link to the blob. */
+int tm_cache_link(const tm_hub_repo *repo, const char *path, const char *etag, tm_error *e);
+
 /* Remember the file list, so that everybody can tell a whole snapshot from a part of one. Nothing is
  * written when the Hub did not give every digest and size. */
 int tm_cache_write_tree(const tm_hub_repo *repo, tm_error *e);

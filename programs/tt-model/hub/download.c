@@ -6,15 +6,13 @@
 #include "base/ui.h"
 #include "cache.h"
 #include "fetch.h"
+#include "parts.h"
 
-#include <dirent.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,82 +96,8 @@ static void on_bytes(void *arg, size_t n) {
     atomic_fetch_add(&p->fetched, n);
 }
 
-static char *part_path(const file_job *j, int64_t begin) {
-    return tm_fmt("%s.%lld", j->incomplete, (long long)begin);
-}
-
-/* Move what parts hold behind the prefix into it, as far as they join on. Safe to be cut anywhere: a
- * part is removed only once its bytes are in the prefix. */
-static int absorb_parts(pool *p, file_job *j, tm_error *e) {
-    int rc = TM_OK;
-    for (;;) {
-        int64_t have = tm_file_size(j->incomplete), begin;
-        if (have < 0)
-            have = 0;
-        begin = have / p->segment * p->segment;
-        char *part = part_path(j, begin);
-        int64_t size = tm_file_size(part);
-        if (size >= 0 && begin + size > have && begin + size <= j->size)
-            rc = tm_append_file(j->incomplete, part, have - begin, e);
-        else
-            size = -1;
-        if (!rc && size >= 0)
-            unlink(part);
-        free(part);
-        if (rc || size < 0)
-            return rc;
-        int64_t grown = tm_file_size(j->incomplete);
-        if (grown % p->segment != 0 || grown >= j->size)
-            return TM_OK;
-    }
-}
-
-/* Remove the parts of a file, also those that a kill left empty or behind the prefix, and those of a run with
- * another segment size. */
-static void remove_parts(const file_job *j) {
-    char *dir = tm_dirname(j->incomplete), *prefix = tm_fmt("%s.", tm_basename(j->incomplete));
-    DIR *d = opendir(dir);
-    for (struct dirent *ent; d && (ent = readdir(d));) {
-        if (tm_starts_with(ent->d_name, prefix))
-            unlinkat(dirfd(d), ent->d_name, 0);
-    }
-    if (d)
-        closedir(d);
-    free(dir);
-    free(prefix);
-}
-
-static void forget_file(const file_job *j) {
-    unlink(j->incomplete);
-    remove_parts(j);
-}
-
-static int link_snapshot(const tm_hub_repo *repo, const char *path, const char *etag, tm_error *e) {
-    char *snapshot = tm_cache_snapshot(repo->type, repo->id, repo->sha);
-    char *link = tm_join(snapshot, path);
-    tm_buf target = {0};
-    tm_buf_puts(&target, "../../");
-    for (const char *s = path; *s; s++)
-        if (*s == '/')
-            tm_buf_puts(&target, "../");
-    tm_buf_printf(&target, "blobs/%s", etag);
-    char there[PATH_MAX];
-    ssize_t n = readlink(link, there, sizeof there - 1);
-    int rc = TM_OK;
-    if (n < 0 || (size_t)n != target.len || memcmp(there, target.data, target.len) != 0) {
-        char *tmp = tm_fmt("%s.%ld.tmp", link, (long)getpid());
-        rc = tm_mkdirs_for(link, e);
-        if (!rc) {
-            unlink(tmp);
-            if (symlink(target.data, tmp) != 0 || rename(tmp, link) != 0)
-                rc = tm_fail(e, TM_ERROR, "cannot make the link %s", link);
-        }
-        free(tmp);
-    }
-    tm_buf_free(&target);
-    free(link);
-    free(snapshot);
-    return rc;
+static tm_parts parts_of(const pool *p, const file_job *j) {
+    return (tm_parts){.incomplete = j->incomplete, .size = j->size, .segment = p->segment};
 }
 
 /* The digest that the name of the blob stands for. Names of another form promise nothing to check. */
@@ -198,7 +122,8 @@ static int check_digest(const file_job *j, bool *good, tm_error *e) {
 
 /* All ranges are there: check and give the file its name. */
 static int finish_file(pool *p, file_job *j, tm_error *e) {
-    int rc = absorb_parts(p, j, e);
+    tm_parts parts = parts_of(p, j);
+    int rc = tm_parts_absorb(&parts, e);
     if (rc)
         return rc;
     if (j->size == 0 && !tm_exists(j->incomplete))
@@ -211,7 +136,7 @@ static int finish_file(pool *p, file_job *j, tm_error *e) {
     if (!rc)
         rc = check_digest(j, &good, e);
     if (!rc && !good) {
-        forget_file(j);
+        tm_parts_remove(&parts, true);
         if (j->retried)
             return e->code;
         j->retried = true;
@@ -223,20 +148,21 @@ static int finish_file(pool *p, file_job *j, tm_error *e) {
     if (!rc)
         rc = tm_rename_synced(j->incomplete, j->blob, e);
     if (!rc)
-        remove_parts(j);
+        tm_parts_remove(&parts, false);
     if (!rc)
-        rc = link_snapshot(p->repo, j->file->path, j->etag, e);
+        rc = tm_cache_link(p->repo, j->file->path, j->etag, e);
     tm_unlock(&j->lock);
     return rc;
 }
 
 /* Cut what is missing of a file into ranges. The caller holds the lock. */
 static int plan_ranges(pool *p, file_job *j, tm_error *e) {
+    tm_parts parts = parts_of(p, j);
     int rc = tm_mkdirs_for(j->incomplete, e);
     if (!rc && tm_file_size(j->incomplete) > j->size)
-        forget_file(j);
+        tm_parts_remove(&parts, true);
     if (!rc)
-        rc = absorb_parts(p, j, e);
+        rc = tm_parts_absorb(&parts, e);
     if (rc)
         return rc;
     int64_t have = tm_file_size(j->incomplete);
@@ -255,7 +181,7 @@ static int plan_ranges(pool *p, file_job *j, tm_error *e) {
             end = j->size;
         list[count] = (task){.job = j, .begin = at, .end = end, .to_prefix = count == 0};
         if (count > 0) {
-            char *part = part_path(j, at);
+            char *part = tm_part_path(&parts, at);
             int64_t size = tm_file_size(part);
             if (size > end - at) {
                 unlink(part);
@@ -297,7 +223,7 @@ static int plan_file(pool *p, file_job *j, tm_http_session *session, tm_error *e
     atomic_store(&p->waiting, false);
     if (tm_file_size(j->blob) == j->size) {
         atomic_fetch_add(&p->done, (unsigned long long)j->size);
-        rc = link_snapshot(p->repo, j->file->path, j->etag, e);
+        rc = tm_cache_link(p->repo, j->file->path, j->etag, e);
         tm_unlock(&j->lock);
         return rc;
     }
@@ -309,7 +235,8 @@ static int plan_file(pool *p, file_job *j, tm_http_session *session, tm_error *e
 
 static int run_range(pool *p, const task *t, tm_http_session *session, tm_error *e) {
     file_job *j = t->job;
-    char *own = t->to_prefix ? NULL : part_path(j, t->begin);
+    tm_parts parts = parts_of(p, j);
+    char *own = t->to_prefix ? NULL : tm_part_path(&parts, t->begin);
     tm_fetch_range range = {.path = own ? own : j->incomplete,
                             .path_offset = own ? t->begin : 0,
                             .begin = t->begin,
@@ -410,7 +337,7 @@ static int link_all(const tm_hub_repo *repo, const tm_download_options *options,
     for (size_t i = 0; i < repo->count && !rc; i++) {
         const tm_hub_file *f = &repo->files[i];
         if (selected(f, options) && f->size >= 0 && tm_file_etag(f))
-            rc = link_snapshot(repo, f->path, tm_file_etag(f), e);
+            rc = tm_cache_link(repo, f->path, tm_file_etag(f), e);
     }
     return rc;
 }

@@ -2,7 +2,7 @@
 
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/ui.h"
+#include "lfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,15 +16,11 @@ enum {
     SAMPLE = 512,          /* of each file, for the Hub to tell text from binary */
     PER_CALL = 256,        /* files that one preupload call may name */
     MAX_INLINE = 64 << 20, /* what may travel inside a commit */
-    MAX_PARTS = 10000,
 };
 
 typedef struct upload {
-    const char *path; /* in the repository */
-    char *file;       /* on disk */
-    int64_t size;
-    char sha256[65];
-    bool lfs, ignore;
+    tm_lfs_file f;
+    bool lfs, ignore; /* what the Hub says of it */
 } upload;
 
 static void base64(const void *data, size_t n, tm_buf *out) {
@@ -81,12 +77,12 @@ int tm_hub_set_private(tm_hub *hub, const char *id, bool private_repo, tm_error 
 
 static int sample_of(const upload *u, tm_buf *out, tm_error *e) {
     unsigned char bytes[SAMPLE];
-    int fd = open(u->file, O_RDONLY | O_CLOEXEC);
+    int fd = open(u->f.file, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
     if (fd >= 0)
         close(fd);
     if (n < 0)
-        return tm_fail(e, TM_ERROR, "cannot read %s: %s", u->file, strerror(errno));
+        return tm_fail(e, TM_ERROR, "cannot read %s: %s", u->f.file, strerror(errno));
     base64(bytes, (size_t)n, out);
     return TM_OK;
 }
@@ -101,8 +97,9 @@ static int choose_modes(tm_hub *hub, const tm_commit *c, upload *list, size_t co
         for (size_t i = from; i < to && !rc; i++) {
             tm_buf sample = {0};
             rc = sample_of(&list[i], &sample, e);
-            json_array_append_new(files, json_pack("{s:s, s:I, s:s}", "path", list[i].path, "size",
-                                                   (json_int_t)list[i].size, "sample", sample.data ? sample.data : ""));
+            json_array_append_new(files,
+                                  json_pack("{s:s, s:I, s:s}", "path", list[i].f.path, "size",
+                                            (json_int_t)list[i].f.size, "sample", sample.data ? sample.data : ""));
             tm_buf_free(&sample);
         }
         json_t *body = json_pack("{s:o}", "files", files);
@@ -110,8 +107,8 @@ static int choose_modes(tm_hub *hub, const tm_commit *c, upload *list, size_t co
             rc = post_json(hub, "POST", path, body, "the upload plan", c->id, 0, &answer, NULL, e);
         json_array_foreach(json_object_get(answer, "files"), k, f) {
             for (size_t i = from; i < to; i++)
-                if (!strcmp(tm_json_str_or(f, "path", ""), list[i].path)) {
-                    list[i].lfs = !strcmp(tm_json_str_or(f, "uploadMode", ""), "lfs") && list[i].size > 0;
+                if (!strcmp(tm_json_str_or(f, "path", ""), list[i].f.path)) {
+                    list[i].lfs = !strcmp(tm_json_str_or(f, "uploadMode", ""), "lfs") && list[i].f.size > 0;
                     list[i].ignore = tm_json_bool(f, "shouldIgnore", false);
                 }
         }
@@ -122,176 +119,14 @@ static int choose_modes(tm_hub *hub, const tm_commit *c, upload *list, size_t co
     return rc;
 }
 
-typedef struct sending {
-    int fd;
-    int64_t left;
-    uint64_t *done, total;
-} sending;
-
-static long read_body(void *arg, char *data, size_t n) {
-    sending *b = arg;
-    if (tm_interrupted())
-        return -1;
-    ssize_t k = read(b->fd, data, (int64_t)n < b->left ? n : (size_t)b->left);
-    if (k < 0)
-        return -1;
-    b->left -= k;
-    *b->done += (uint64_t)k;
-    tm_step_progress(*b->done, b->total, true);
-    return (long)k;
-}
-
-/* PUT a stretch of a file to an address of the storage: signed, so no token goes along. */
-static int put_range(tm_hub *hub, const upload *u, const char *href, int64_t at, int64_t size, uint64_t *done,
-                     uint64_t total, char **etag, tm_error *e) {
-    int rc = TM_OK;
-    for (int attempt = 1;; attempt++) {
-        sending b = {.fd = open(u->file, O_RDONLY | O_CLOEXEC), .left = size, .done = done, .total = total};
-        uint64_t before = *done;
-        if (b.fd < 0 || lseek(b.fd, (off_t)at, SEEK_SET) < 0) {
-            if (b.fd >= 0)
-                close(b.fd);
-            return tm_fail(e, TM_ERROR, "cannot read %s: %s", u->file, strerror(errno));
-        }
-        tm_http_response r = {0};
-        tm_http_request q = {.method = "PUT",
-                             .url = href,
-                             .read = read_body,
-                             .read_arg = &b,
-                             .body_size = size,
-                             .cancelled = tm_interrupt_asked};
-        rc = tm_http(hub->session, &q, &r, e);
-        close(b.fd);
-        bool again = rc == TM_OFFLINE || (!rc && tm_hub_may_retry(r.status));
-        if (!rc && r.status >= 300)
-            rc = tm_fail(e, again ? TM_OFFLINE : TM_ERROR, "the storage answers %ld for %s", r.status, u->path);
-        else if (!rc && etag)
-            *etag = tm_strdup(tm_http_header(&r, "ETag") ? tm_http_header(&r, "ETag") : "");
-        tm_http_response_free(&r);
-        if (!rc || !again || attempt >= TM_HUB_ATTEMPTS)
-            return rc;
-        *done = before;
-        rc = tm_hub_wait(attempt, NULL, e);
-        if (rc)
-            return rc;
-    }
-}
-
-/* The parts' addresses stand in the header, under their numbers. */
-static int put_parts(tm_hub *hub, const upload *u, const json_t *action, int64_t chunk, uint64_t *done, uint64_t total,
-                     tm_error *e) {
-    const json_t *header = json_object_get(action, "header");
-    json_t *parts = json_array();
-    int rc = TM_OK;
-    int64_t count = chunk > 0 ? (u->size + chunk - 1) / chunk : 0;
-    if (count < 1 || count > MAX_PARTS)
-        rc = tm_fail(e, TM_ERROR, "the Hub asks for %lld parts of %s", (long long)count, u->path);
-    for (int64_t i = 0; i < count && !rc; i++) {
-        const char *href = NULL, *key;
-        json_t *v;
-        json_object_foreach((json_t *)header, key, v) {
-            if (key[strspn(key, "0123456789")] == '\0' && strtoll(key, NULL, 10) == i + 1)
-                href = json_string_value(v);
-        }
-        char *etag = NULL;
-        int64_t at = i * chunk, n = at + chunk < u->size ? chunk : u->size - at;
-        rc = href ? put_range(hub, u, href, at, n, done, total, &etag, e)
-                  : tm_fail(e, TM_ERROR, "the Hub gives no address for part %lld of %s", (long long)i + 1, u->path);
-        if (!rc)
-            json_array_append_new(parts, json_pack("{s:I, s:s}", "partNumber", (json_int_t)i + 1, "etag", etag));
-        free(etag);
-    }
-    json_t *end = json_pack("{s:s, s:o}", "oid", u->sha256, "parts", parts);
-    char *text = json_dumps(end, JSON_COMPACT);
-    tm_list headers = {0};
-    tm_list_add(&headers, "Content-Type: application/vnd.git-lfs+json");
-    tm_http_response r = {0};
-    tm_http_request q = {.method = "POST",
-                         .url = tm_json_str_or(action, "href", ""),
-                         .headers = &headers,
-                         .body = text,
-                         .body_len = strlen(text),
-                         .cancelled = tm_interrupt_asked};
-    if (!rc)
-        rc = tm_http(hub->session, &q, &r, e);
-    if (!rc && r.status >= 300)
-        rc = tm_fail(e, TM_ERROR, "the storage answers %ld to the end of %s", r.status, u->path);
-    tm_http_response_free(&r);
-    tm_list_free(&headers);
-    json_decref(end);
-    free(text);
-    return rc;
-}
-
-static int verify(tm_hub *hub, const upload *u, const json_t *action, tm_error *e) {
-    const char *href = tm_json_str(action, "href");
-    if (!href)
-        return TM_OK;
-    if (!tm_same_origin(hub->endpoint, href)) /* it would get the token */
-        return tm_fail(e, TM_ERROR, "the Hub sends the check of %s to another host, %s", u->path, href);
-    char *text = tm_fmt("{\"oid\":\"%s\",\"size\":%lld}", u->sha256, (long long)u->size);
-    const char *path = strchr(strstr(href, "://") + 3, '/');
-    tm_hub_request q = {.method = "POST", .path = path, .body = text, .body_len = strlen(text), .what = u->path};
-    tm_http_response r;
-    int rc = tm_hub_call(hub, &q, &r, e);
-    if (!rc)
-        tm_http_response_free(&r);
-    free(text);
-    return rc;
-}
-
-static int send_object(tm_hub *hub, const upload *u, const json_t *object, uint64_t *done, uint64_t total,
-                       tm_error *e) {
-    const json_t *error = json_object_get(object, "error"), *actions = json_object_get(object, "actions");
-    if (error)
-        return tm_fail(e, TM_ERROR, "the Hub refuses %s: %s", u->path, tm_json_str_or(error, "message", "no reason"));
-    const json_t *action = json_object_get(actions, "upload");
-    if (!action) { /* it has these bytes */
-        *done += (uint64_t)u->size;
-        return TM_OK;
-    }
-    const char *chunk = tm_json_str(json_object_get(action, "header"), "chunk_size"),
-               *href = tm_json_str(action, "href");
-    int rc;
-    if (!href || (strncmp(href, "http://", 7) != 0 && strncmp(href, "https://", 8) != 0))
-        rc = tm_fail(e, TM_ERROR, "the Hub gives no address for %s", u->path);
-    else if (chunk)
-        rc = put_parts(hub, u, action, strtoll(chunk, NULL, 10), done, total, e);
-    else
-        rc = put_range(hub, u, href, 0, u->size, done, total, NULL, e);
-    return rc ? rc : verify(hub, u, json_object_get(actions, "verify"), e);
-}
-
-static int send_large(tm_hub *hub, const tm_commit *c, upload *list, size_t count, tm_error *e) {
+static int send_large(tm_hub *hub, const tm_commit *c, const upload *list, size_t count, tm_error *e) {
     uint64_t total = 0, done = 0;
     int rc = TM_OK;
-    char *path = tm_fmt("/%s.git/info/lfs/objects/batch", c->id);
     for (size_t i = 0; i < count; i++)
-        total += list[i].lfs ? (uint64_t)list[i].size : 0;
-    for (size_t i = 0; i < count && !rc; i++) {
-        upload *u = &list[i];
-        if (!u->lfs || u->ignore)
-            continue;
-        json_t *body = json_pack("{s:s, s:[s,s], s:[{s:s, s:I}], s:s, s:{s:s}}", "operation", "upload", "transfers",
-                                 "basic", "multipart", "objects", "oid", u->sha256, "size", (json_int_t)u->size,
-                                 "hash_algo", "sha256", "ref", "name", c->branch);
-        json_t *answer = NULL;
-        char *text = json_dumps(body, JSON_COMPACT);
-        tm_hub_request q = {.method = "POST",
-                            .path = path,
-                            .content_type = "application/vnd.git-lfs+json",
-                            .body = text,
-                            .body_len = strlen(text),
-                            .what = "the upload addresses",
-                            .id = c->id};
-        rc = tm_hub_json(hub, &q, &answer, e);
-        if (!rc)
-            rc = send_object(hub, u, json_array_get(json_object_get(answer, "objects"), 0), &done, total, e);
-        free(text);
-        json_decref(body);
-        json_decref(answer);
-    }
-    free(path);
+        total += list[i].lfs && !list[i].ignore ? (uint64_t)list[i].f.size : 0;
+    for (size_t i = 0; i < count && !rc; i++)
+        if (list[i].lfs && !list[i].ignore)
+            rc = tm_lfs_send(hub, c->id, c->branch, &list[i].f, &done, total, e);
     return rc;
 }
 
@@ -306,12 +141,12 @@ static void add_line(tm_buf *out, const char *key, json_t *value) {
 
 static int add_small(const upload *u, tm_buf *out, tm_error *e) {
     tm_buf data = {0}, text = {0};
-    int rc = tm_read_file(u->file, MAX_INLINE, &data, e);
+    int rc = tm_read_file(u->f.file, MAX_INLINE, &data, e);
     if (!rc) {
         base64(data.data, data.len, &text);
-        add_line(
-            out, "file",
-            json_pack("{s:s, s:s, s:s}", "content", text.data ? text.data : "", "path", u->path, "encoding", "base64"));
+        add_line(out, "file",
+                 json_pack("{s:s, s:s, s:s}", "content", text.data ? text.data : "", "path", u->f.path, "encoding",
+                           "base64"));
     }
     tm_buf_free(&data);
     tm_buf_free(&text);
@@ -346,16 +181,16 @@ static json_t *header(const char *summary, const char *parent) {
 
 /* Leave out what the repository has with the same bytes. */
 static int unchanged(const tm_hub_repo *now, upload *u, bool *same, tm_error *e) {
-    const tm_hub_file *f = now ? tm_hub_find(now, u->path) : NULL;
+    const tm_hub_file *f = now ? tm_hub_find(now, u->f.path) : NULL;
     char hex[65];
     *same = false;
-    int rc = tm_sha256_file(u->file, u->sha256, e);
-    if (rc || !f || f->size != u->size)
+    int rc = tm_sha256_file(u->f.file, u->f.sha256, e);
+    if (rc || !f || f->size != u->f.size)
         return rc;
     if (f->sha256) {
-        *same = !strcmp(f->sha256, u->sha256);
+        *same = !strcmp(f->sha256, u->f.sha256);
     } else if (f->blob_id) {
-        rc = tm_git_blob_file(u->file, hex, e);
+        rc = tm_git_blob_file(u->f.file, hex, e);
         *same = !rc && !strcmp(hex, f->blob_id);
     }
     return rc;
@@ -369,11 +204,11 @@ int tm_hub_commit(tm_hub *hub, const tm_commit *c, const tm_hub_repo *now, char 
     for (size_t i = 0; i < c->paths->count && !rc; i++) {
         upload *u = &list[count];
         bool same = false;
-        *u = (upload){.path = c->paths->items[i], .file = tm_join(c->dir, c->paths->items[i])};
-        u->size = tm_file_size(u->file);
+        *u = (upload){.f = {.path = c->paths->items[i], .file = tm_join(c->dir, c->paths->items[i])}};
+        u->f.size = tm_file_size(u->f.file);
         rc = unchanged(now, u, &same, e);
         if (same)
-            free(u->file);
+            free(u->f.file);
         else
             count++;
     }
@@ -387,8 +222,8 @@ int tm_hub_commit(tm_hub *hub, const tm_commit *c, const tm_hub_repo *now, char 
         for (size_t i = 0; i < count && !rc; i++) {
             if (list[i].lfs)
                 add_line(&lines, "lfsFile",
-                         json_pack("{s:s, s:s, s:s, s:I}", "path", list[i].path, "algo", "sha256", "oid",
-                                   list[i].sha256, "size", (json_int_t)list[i].size));
+                         json_pack("{s:s, s:s, s:s, s:I}", "path", list[i].f.path, "algo", "sha256", "oid",
+                                   list[i].f.sha256, "size", (json_int_t)list[i].f.size));
             else if (!list[i].ignore)
                 rc = add_small(&list[i], &lines, e);
         }
@@ -399,7 +234,7 @@ int tm_hub_commit(tm_hub *hub, const tm_commit *c, const tm_hub_repo *now, char 
         tm_buf_free(&lines);
     }
     for (size_t i = 0; i < count; i++)
-        free(list[i].file);
+        free(list[i].f.file);
     free(list);
     return rc;
 }
