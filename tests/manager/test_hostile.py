@@ -254,6 +254,14 @@ class Images(ManagerTest):
         blob.symlink_to(secret)
         done = self.fails(1, "serve", where, "--profile", "cpu")
         self.assertIn("leads outside the package", done.err)
+        # A link inside the image, under the right name, to other bytes of the same length.
+        other = where / "image/other" / blob.name
+        other.parent.mkdir()
+        other.write_bytes(secret.read_bytes()[:-1] + b"?")
+        blob.unlink()
+        blob.symlink_to(other)
+        done = self.fails(1, "serve", where, "--profile", "cpu")
+        self.assertIn("do not have its digest", done.err)
         self.assertEqual(self.loads, [])
 
 

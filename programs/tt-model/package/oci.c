@@ -22,26 +22,28 @@ static int refuse(tm_error *e, const char *what, const char *name) {
     return TM_ERROR;
 }
 
+static bool is_below(const char *path, const char *dir) {
+    return tm_starts_with(path, dir) && path[strlen(dir)] == '/';
+}
+
 /* Where a file really is: inside the package, or a blob of the cache. */
 static int check_place(const char *package, const char *path, tm_error *e) {
     char real[PATH_MAX], root[PATH_MAX], hub[PATH_MAX];
     if (!realpath(path, real) || !realpath(package, root))
         return refuse(e, "a file of it is missing", path);
     char *hub_dir = tm_hf_hub();
-    bool in_hub = realpath(hub_dir, hub) && tm_starts_with(real, hub) && real[strlen(hub)] == '/';
+    bool in_hub = realpath(hub_dir, hub) && is_below(real, hub);
     free(hub_dir);
-    bool inside = tm_starts_with(real, root) && real[strlen(root)] == '/';
-    return inside || in_hub ? TM_OK : refuse(e, "a link in it leads outside the package", path);
+    return is_below(real, root) || in_hub ? TM_OK : refuse(e, "a link in it leads outside the package", path);
 }
 
 /* A blob that the cache holds under this very digest was checked when it was downloaded. */
 static bool known_good(const char *path, const char *hex) {
-    char target[PATH_MAX];
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    if (n < 0)
-        return false;
-    target[n] = '\0';
-    return !strcmp(tm_basename(target), hex);
+    char real[PATH_MAX], hub[PATH_MAX], *hub_dir = tm_hf_hub();
+    bool good =
+        realpath(path, real) && realpath(hub_dir, hub) && is_below(real, hub) && !strcmp(tm_basename(real), hex);
+    free(hub_dir);
+    return good;
 }
 
 static int open_blob(const char *dir, const json_t *descriptor, tm_oci_blob *b, tm_error *e) {
@@ -62,8 +64,10 @@ static int open_blob(const char *dir, const json_t *descriptor, tm_oci_blob *b, 
         return rc;
     }
     char hex[65];
-    rc = known_good(b->path, digest + 7) ? TM_OK : tm_sha256_file(b->path, hex, e);
-    if (!rc && !known_good(b->path, digest + 7) && strcmp(hex, digest + 7) != 0) {
+    if (known_good(b->path, digest + 7))
+        return TM_OK;
+    rc = tm_sha256_file(b->path, hex, e);
+    if (!rc && strcmp(hex, digest + 7) != 0) {
         rc = refuse(e, "the bytes of a blob do not have its digest", NULL);
         tm_why(e, "%s has the digest %s.", digest, hex);
     }
