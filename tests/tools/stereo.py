@@ -126,7 +126,7 @@ def write_pair(path, cameras, keypoints, matches):
 def one_chessboard(folder, number, pair, cameras, truth):
     """(keypoints of left and right, matches), and whether all is well."""
     link(folder, {"left/picture.jpg": pair[0], "right/picture.jpg": pair[1]})
-    database = mapping.prepare(folder, "pair", "--camera", "OPENCV", "--resize", "native", "--max-keypoints", "2048", ratio="0.9")
+    database = mapping.prepare(folder, "pair", "--camera", "OPENCV", "--resize", "native", "--max-keypoints", "2048")
     with pycolmap.Database.open(str(database)) as opened:
         for image, camera in zip(opened.read_all_images(), cameras):
             lens = opened.read_camera(image.camera_id)
