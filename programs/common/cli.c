@@ -102,10 +102,15 @@ static sp_status parse_option(const cli *c, const char *text, const char *next, 
     return apply(c, &k, next, err);
 }
 
+static int fail_usage(const cli *c, const sp_error *err) {
+    fprintf(stderr, "%s: %s\n`%s --help` shows the options\n", c->program, err->text, c->program);
+    return USAGE;
+}
+
 int cli_parse(const cli *c, int argc, char **argv) {
     bool operands_only = false;
+    sp_error err = {0};
     for (int i = 1; i < argc; i++) {
-        sp_error err = {0};
         sp_status status;
         const char *text = argv[i];
         if (operands_only || strncmp(text, "--", 2) != 0) {
@@ -128,17 +133,20 @@ int cli_parse(const cli *c, int argc, char **argv) {
             status = parse_option(c, text + 2, i + 1 < argc ? argv[i + 1] : NULL, &used, &err);
             i += used;
         }
-        if (status != SP_OK) {
-            fprintf(stderr, "%s: %s\n", c->program, err.text);
-            fprintf(stderr, "`%s --help` shows the options\n", c->program);
-            return USAGE;
-        }
+        if (status != SP_OK)
+            return fail_usage(c, &err);
     }
+    if (c->complete && c->complete(c->context, &err) != SP_OK)
+        return fail_usage(c, &err);
     if (c->setup && c->params && c->params->resize == SP_RESIZE_FIXED) { /* what the engine prepares for */
         c->setup->engine.width = c->params->width;
         c->setup->engine.height = c->params->height;
     }
     return CLI_GO_ON;
+}
+
+sp_status cli_no_operand(const char *operand, sp_error *err) {
+    return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", operand);
 }
 
 int cli_fail(const cli *c, const sp_error *err) {

@@ -30,13 +30,18 @@ typedef struct cli {
     /* Called for each of the command's own options (value NULL without one), and, with option NULL,
      * for each operand. SP_OK to go on; on failure err says what was wrong. */
     sp_status (*take)(void *context, const cli_option *option, const char *value, sp_error *err);
+    /* Called when all have been taken, to judge them together; NULL: nothing to judge. */
+    sp_status (*complete)(void *context, sp_error *err);
     void *context;
 } cli;
 
 enum { CLI_GO_ON = -1 };
 
-/* Parse; CLI_GO_ON, or the exit code with which to leave: 0 after --help, 2 after a message. */
+/* Parse and judge; CLI_GO_ON, or the exit code with which to leave: 0 after --help, 2 after a message. */
 int cli_parse(const cli *c, int argc, char **argv);
+
+/* For `take` of a command without operands. */
+sp_status cli_no_operand(const char *operand, sp_error *err);
 
 /* Say on standard error what failed; the exit code that stands for it. */
 int cli_fail(const cli *c, const sp_error *err);

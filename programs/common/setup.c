@@ -89,6 +89,12 @@ bool sp_default_weights(char *path, size_t size) {
     return sp_find_data("weights/superpoint.safetensors", "superpoint.safetensors", path, size);
 }
 
+sp_status sp_sample_picture(char *path, size_t size, sp_error *err) {
+    return sp_find_data("sample_data/bridge.jpg", "bridge.jpg", path, size)
+               ? SP_OK
+               : fail(err, SP_ERR_NOT_FOUND, "the sample picture is not beside the program; name one with --image");
+}
+
 sp_status sp_setup_open(const sp_setup *setup, sp_model **model, sp_engine **engine, sp_error *err) {
     char path[PATH_MAX];
     const char *weights = setup->weights;

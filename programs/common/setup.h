@@ -30,4 +30,7 @@ bool sp_find_data(const char *in_tree, const char *installed, char *path, size_t
 /* The weights that programs use when none are named: SUPERPOINT_WEIGHTS, or those that come with it. */
 bool sp_default_weights(char *path, size_t size);
 
+/* The picture that commands work on when none is named. SP_ERR_NOT_FOUND where it is not beside the program. */
+sp_status sp_sample_picture(char *path, size_t size, sp_error *err);
+
 #endif

@@ -118,7 +118,7 @@ static const cli_option own[] = {{"image", "FILE", "the picture to work on (the 
 static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
     bench_options *o = context;
     if (!option)
-        return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", value);
+        return cli_no_operand(value, err);
     if (option == &own[0])
         o->image = value;
     else if (option == &own[1])
@@ -151,10 +151,8 @@ static int run(const cli *c, bench_options *o) {
         return bench_model(o, &err) == SP_OK ? EXIT_OK : cli_fail(c, &err);
     const char *image = o->image;
     if (!image) {
-        if (!sp_find_data("sample_data/bridge.jpg", "bridge.jpg", sample, sizeof sample)) {
-            fprintf(stderr, "%s: the sample picture is not beside the program; name one with --image\n", c->program);
-            return EXIT_FAILED;
-        }
+        if (sp_sample_picture(sample, sizeof sample, &err) != SP_OK)
+            return cli_fail(c, &err);
         image = sample;
     }
     o->seconds = o->quick ? QUICK_SECONDS : SECONDS;

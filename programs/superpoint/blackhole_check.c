@@ -64,7 +64,7 @@ static const cli_option own[] = {{"report", "FILE", "where the report goes (" DE
 static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
     options *o = context;
     if (!option)
-        return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", value);
+        return cli_no_operand(value, err);
     if (option == &own[0])
         o->report = value;
     else

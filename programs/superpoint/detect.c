@@ -194,6 +194,19 @@ static sp_status take(void *context, const cli_option *option, const char *value
     return SP_OK;
 }
 
+static sp_status complete(void *context, sp_error *err) {
+    options *o = context;
+    if (o->count == 0)
+        return fail(err, SP_ERR_ARGUMENT, "no picture was named");
+    if (o->count > 1 && (o->draw || o->npz))
+        return fail(err, SP_ERR_ARGUMENT, "--draw and --npz take one picture; see `superpoint extract`");
+    if (o->npz && strcmp(o->npz, "-") == 0 && o->json)
+        return fail(err, SP_ERR_ARGUMENT, "--npz - and --json would share standard output");
+    if (!o->npz) /* nothing else shows them */
+        o->params.descriptors = false;
+    return SP_OK;
+}
+
 static const char epilogue[] = "Examples:\n"
                                "  superpoint detect photo.jpg\n"
                                "  superpoint detect photo.jpg --max-keypoints 500 --draw points.png\n"
@@ -216,19 +229,9 @@ int sp_command_detect(int argc, char **argv) {
                    .setup = &o.setup,
                    .params = &o.params,
                    .take = take,
+                   .complete = complete,
                    .context = &o};
     int code = cli_parse(&c, argc, argv);
-    const char *wrong = o.count == 0 ? "no picture was named"
-                        : o.count > 1 && (o.draw || o.npz)
-                            ? "--draw and --npz take one picture; see `superpoint extract`"
-                        : o.npz && strcmp(o.npz, "-") == 0 && o.json ? "--npz - and --json would share standard output"
-                                                                     : NULL;
-    if (code == CLI_GO_ON && wrong) {
-        fprintf(stderr, "%s: %s\n", c.program, wrong);
-        code = EXIT_USAGE;
-    }
-    if (!o.npz) /* nothing else shows them */
-        o.params.descriptors = false;
     if (code == CLI_GO_ON)
         code = run(&c, &o);
     free(o.images);

@@ -320,6 +320,11 @@ static sp_status take(void *context, const cli_option *option, const char *value
     return SP_OK;
 }
 
+static sp_status complete(void *context, sp_error *err) {
+    const options *o = context;
+    return o->count > 0 ? SP_OK : fail(err, SP_ERR_ARGUMENT, "no set was named");
+}
+
 static const char about[] =
     "Measures detection and matching on sets of picture pairs with known homographies. A SET is a\n"
     "folder in the layout of HPatches: scenes i_* (light) and v_* (viewpoint) with 1.png, 2.png ...\n"
@@ -345,12 +350,9 @@ int sp_command_eval(int argc, char **argv) {
                    .options = own,
                    .setup = &o.setup,
                    .take = take,
+                   .complete = complete,
                    .context = &o};
     int code = cli_parse(&c, argc, argv);
-    if (code == CLI_GO_ON && o.count == 0) {
-        fprintf(stderr, "%s: names no set\n`%s --help` shows the options\n", c.program, c.program);
-        code = EXIT_USAGE;
-    }
     if (code == CLI_GO_ON)
         code = run(&c, &o);
     free(o.sets);

@@ -140,7 +140,8 @@ static sp_status take(void *context, const cli_option *option, const char *value
     return SP_OK;
 }
 
-static sp_status complete(options *p, sp_error *err) {
+static sp_status complete(void *context, sp_error *err) {
+    options *p = context;
     extraction_options *o = &p->o;
     if (!o->output)
         return fail(err, SP_ERR_ARGUMENT, "--output: is missing");
@@ -202,13 +203,9 @@ int sp_command_extract(int argc, char **argv) {
                    .setup = &p.o.setup,
                    .params = &p.o.params,
                    .take = take,
+                   .complete = complete,
                    .context = &p};
     int code = cli_parse(&c, argc, argv);
-    sp_error err;
-    if (code == CLI_GO_ON && complete(&p, &err) != SP_OK) {
-        fprintf(stderr, "%s: %s\n", c.program, err.text);
-        code = EXIT_USAGE;
-    }
     if (code == CLI_GO_ON)
         code = extraction_run(&p.o);
     free(p.operands);

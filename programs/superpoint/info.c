@@ -110,7 +110,7 @@ static const cli_option own[] = {{"json", NULL, "one JSON document on standard o
 
 static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
     if (!option)
-        return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", value);
+        return cli_no_operand(value, err);
     *(bool *)context = true;
     return SP_OK;
 }

@@ -131,7 +131,8 @@ static sp_status take(void *context, const cli_option *option, const char *value
     }
 }
 
-static sp_status complete(options *p, sp_error *err) {
+static sp_status complete(void *context, sp_error *err) {
+    options *p = context;
     match_options *o = &p->o;
     o->match.threads = o->setup.engine.threads;
     o->match.level = o->setup.engine.level;
@@ -189,15 +190,12 @@ int sp_command_match(int argc, char **argv) {
                    .setup = &p.o.setup,
                    .params = &p.o.params,
                    .take = take,
+                   .complete = complete,
                    .context = &p};
     sp_error err = {0};
     int code = cli_parse(&c, argc, argv);
     if (code != CLI_GO_ON)
         return code;
-    if (complete(&p, &err) != SP_OK) {
-        fprintf(stderr, "%s: %s\n", c.program, err.text);
-        return EXIT_USAGE;
-    }
     bool interrupted = false;
     sp_status status = p.o.output ? match_files(&p.o, &interrupted, &err) : match_pictures(&p.o, &err);
     if (status != SP_OK)

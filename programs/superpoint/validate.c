@@ -199,12 +199,11 @@ int sp_command_validate(int argc, char **argv) {
                    .context = &o};
     int code = cli_parse(&c, argc, argv);
     if (code == CLI_GO_ON && o.count == 0) {
-        if (sp_find_data("sample_data/bridge.jpg", "bridge.jpg", sample, sizeof sample))
+        sp_error err;
+        if (sp_sample_picture(sample, sizeof sample, &err) == SP_OK)
             o.images[o.count++] = sample;
-        else {
-            fprintf(stderr, "%s: the sample picture is not beside the program; name one with --image\n", c.program);
-            code = EXIT_FAILED;
-        }
+        else
+            code = cli_fail(&c, &err);
     }
     if (code == CLI_GO_ON)
         code = run(&c, &o);
