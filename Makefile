@@ -4,7 +4,7 @@ PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity image-test package fuzz format check-format install clean wheel test-wheel tools-parity http-parity page-test load-test
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity image-test package fuzz format check-format install clean wheel test-wheel tools-parity compose-test http-parity page-test load-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,12 +105,17 @@ $(BUILD)/venv-tools/.ready: tests/tools/requirements.txt
 	@touch $@
 
 tools-parity: build $(BUILD)/venv-tools/.ready $(BUILD)/venv-parity/.ready ## feature files, matches and reconstructions against h5py, pycolmap, FAISS, OpenCV and transformers
+	@$(BUILD)/venv-tools/bin/kubernetes-validate --strict packaging/kubernetes/superpoint.yaml
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/files.py
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/reconstruct.py
 	@scripts/install-packages stereo
 	@SUPERPOINT=$(BUILD)/bin/superpoint $(BUILD)/venv-tools/bin/python tests/tools/stereo.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-tools/bin/python tests/tools/match_peers.py
 	@SUPERPOINT_LIBRARY=$(BUILD)/lib/libsuperpoint.so $(BUILD)/venv-parity/bin/python tests/tools/hf_parity.py
+
+compose-test: build ## run packaging/compose with Docker: three servers behind nginx, one killed under load
+	@scripts/install-packages compose
+	@BUILD=$(BUILD) python3 tests/tools/compose.py || test $$? = 77
 
 # Training needs PyTorch: an interpreter that has it may be named, else one is made from train/requirements.txt.
 TRAIN_PYTHON ?= .venv-train/bin/python

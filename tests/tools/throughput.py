@@ -97,11 +97,20 @@ def digest(path):
     return state.hexdigest()
 
 
+def busy():
+    """Processor seconds since the start: of the whole machine, and of this process with its children."""
+    with open("/proc/stat") as file:
+        user, nice, system = map(int, file.readline().split()[1:4])
+    own = os.times()
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK"), sum(own[:4])
+
+
 def measure(folder, paths, turns):
     """Decoding alone, the network alone, and extraction, in turns."""
     cores, count = len(os.sched_getaffinity(0)), len(paths)
     detector = SuperPoint()
     rows = []
+    before = busy()
     start = extract(folder, "start.h5", "some/" + paths[0].name)  # the program's start and end
     for turn in range(turns):
         engine, decoding = engine_rate(detector, paths[0], count), decode_rate(paths, cores)
@@ -111,11 +120,12 @@ def measure(folder, paths, turns):
         rows.append({"decode": decoding, "engine": engine, "extract": whole, "of_the_slower": whole / min(engine, decoding),
                      "of_the_sum": whole * (1 / engine + 1 / decoding)})
         print(json.dumps({k: round(v, 3) for k, v in rows[-1].items()}), flush=True)
+    machine, own = (after - earlier for after, earlier in zip(busy(), before))
     medians = {key: float(np.median([row[key] for row in rows])) for key in rows[0]}
     print(f"{cores} cores, {detector.info.precision} on {detector.info.level}: medians of {turns} turns of {count}: decoding "
           f"{medians['decode']:.1f}/s, network {medians['engine']:.1f}/s, extraction {medians['extract']:.1f}/s: "
           f"{100 * medians['of_the_slower']:.0f} % of the slower alone, {100 * medians['of_the_sum']:.0f} % of the two "
-          f"one after the other", flush=True)
+          f"one after the other; others used {100 * (1 - own / machine):.0f} % of the processors meanwhile", flush=True)
 
 
 def overhead(folder, paths, turns):
