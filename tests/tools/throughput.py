@@ -1,8 +1,8 @@
 """Extraction of many pictures: how near it comes to what its parts allow, and whether ten kills change a byte.
 
 First all pictures at once; then reading with decoding, the network alone, and the whole extraction of a batch in turns,
-so that what else the machine does falls on all of them. Where the network runs on the same cores as decoding, the two cannot overlap for free: the bound is
-then the sum of their times, not the larger of them; both are printed.
+so that what else the machine does falls on all of them. Where the network runs on the same cores as decoding, the two
+cannot overlap for free: the bound is then the sum of their times, not the larger of them; both are printed.
 """
 
 import argparse
