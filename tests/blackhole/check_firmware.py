@@ -15,12 +15,12 @@ from pathlib import Path
 
 PUSH_LIMIT = 16  # stores to the instruction FIFO before an inline instruction holds the core back
 PROGRAMS = ["unpack", "math", "pack", "brisc", "ncrisc", "feeder"]
-HEADERS = ["chip.h", "tile.h", "start.h", "tensix.h", "noc.h", "float.h"]
+HEADERS = ["chip.h", "tile.h", "start.h", "tensix.h", "noc.h", "float.h", "taps.h"]
 # Configuration words that hang or fault (study of the simulator's list; none is needed).
 FORBIDDEN_WORDS = {4, 5, 6, 7, 8, 9, 10, 11, 16, 19, 32, 33, 34, 35, 40, 41, 42, 43, 48, 49, 58, 60, 61, 66, 67, 74, 75,
                    114, 115, 122, 123}
 # Functions that start NoC transfers and leave the waiting to their caller.
-STARTS_ONLY = {"noc_read", "noc_write", "noc_signal", "noc_go", "halo_piece", "halo_plane"}
+STARTS_ONLY = {"noc_read", "noc_write", "noc_signal", "noc_go", "halo_piece", "halo_plane", "write_scores", "suppress"}
 
 
 def strip_comments(text):
@@ -29,7 +29,7 @@ def strip_comments(text):
 
 def functions(text):
     """(name, body, line) of every function definition."""
-    for m in re.finditer(r"^(?=[a-z_])[^\n;{}#]*?\b(\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{$", text, flags=re.M):
+    for m in re.finditer(r"^(?=[A-Za-z_])[^\n;{}#]*?\b(\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{$", text, flags=re.M):
         depth, i = 1, m.end()
         while depth and i < len(text):
             depth += {"{": 1, "}": -1}.get(text[i], 0)
@@ -95,8 +95,9 @@ class Check:
                     continue
                 if not any(l.startswith("DRAIN()") for l in lines[max(0, i - 1):i]):
                     self.fail("rebase", where, f"no DRAIN() right before {line}")
-                if not any("UNTIL_RISC_CONFIG_WRITTEN" in l for l in lines[i + 1:i + 2]):
-                    self.fail("rebase", where, f"no wait for the write right after {line}")
+                unit = {"unpack.c": "HOLD_UNPACK", "pack.c": "HOLD_PACK"}[where.split(":")[0]]
+                if not any(re.search(rf"STALLWAIT\({unit}, UNTIL_RISC_CONFIG_WRITTEN\)", l) for l in lines[i + 1:i + 2]):
+                    self.fail("rebase", where, f"{unit} does not wait for the write right after {line}")
 
     def config_order(self):
         for where, function, body, lines in self.all_functions():
@@ -149,9 +150,10 @@ class Check:
                     self.fail("sfpu-hazard", where, f"no SFPNOP after {line}")
             if function == "pool_block" and not ("HOLD_SFPU" in lines[0] and "UNTIL_FPU_IDLE" in lines[0]):
                 self.fail("fpu-sfpu", where, "the SFPU does not wait for the FPU")
-        callers = [w for w, f, b, l in self.all_functions() if re.search(r"\bpool_half\(", b) and f != "pool_block"]
-        if callers:
-            self.fail("fpu-sfpu", callers[0], "pool_half outside pool_block")
+        for callee, caller in (("pool_half", "pool_parity"), ("pool_parity", "pool_plane"), ("pool_plane", "pool_block")):
+            for where, function, body, lines in self.all_functions():
+                if re.search(rf"\b{callee}\(", body) and function != caller:
+                    self.fail("fpu-sfpu", where, f"{callee} outside {caller}: only pool_block waits for the FPU")
 
     def handover(self):
         for where, function, body, lines in self.all_functions():
@@ -162,6 +164,14 @@ class Check:
                 wanted = {"POST": ("UNTIL_FPU_IDLE", "UNTIL_SFPU_IDLE"), "GET": ("UNTIL_PACKER_IDLE",)}[m.group(1)]
                 if "HOLD_SYNC" not in lines[i - 1] or not all(w in lines[i - 1] for w in wanted):
                     self.fail("dst-handover", where, f"{line} without waiting for {' and '.join(wanted)}")
+            flat = " ".join(lines)
+            if "SEMPOST(" in flat and not re.search(r"SEMWAIT\(HOLD_MATH \| HOLD_CONFIG, SEMAPHORE_DST, WHILE_MAX\).*"
+                                                    r"STALLWAIT\(HOLD_CONFIG \| HOLD_MATH, UNTIL_FPU_IDLE \| "
+                                                    r"UNTIL_SFPU_IDLE\).*THREAD_MATH_DST_OFFSET.*ZEROACC", flat):
+                self.fail("dst-handover", where, "a half of Dst is cleared before it is free and the units are idle")
+            if "SEMGET(" in flat and not re.search(r"SEMWAIT\(HOLD_PACK \| HOLD_CONFIG, SEMAPHORE_DST, WHILE_ZERO\).*"
+                                                   r"pack_plane\(", flat):
+                self.fail("dst-handover", where, "a half of Dst is packed before it is filled")
 
     def polls(self):
         """A loop that polls L1 drops the data cache each time round: [fence]. Registers are not cached."""
@@ -174,7 +184,7 @@ class Check:
 
     def transfers(self):
         """Whoever starts a transfer waits for it: [noc-done]."""
-        start = re.compile(r"\b(noc_read|noc_write|noc_signal|halo_piece|halo_plane)\(")
+        start = re.compile(r"\b(" + "|".join(sorted(STARTS_ONLY - {"noc_go"})) + r")\(")
         for where, function, body, lines in self.all_functions():
             if function in STARTS_ONLY or not start.search(body):
                 continue
@@ -184,11 +194,16 @@ class Check:
         for where, function, body, lines in self.all_functions():
             if function == "noc_addresses" and not lines[0].startswith("noc_ready()"):
                 self.fail("noc-ready", where, "writes the registers of a command that may not have been taken")
-            if function == "noc_wait" and not (lines[0].startswith("noc_ready()") and lines[-1].startswith("FENCE()")):
-                self.fail("noc-done", where, "does not wait for the command to be taken, or does not fence")
+            if function == "noc_wait" and not (lines[0].startswith("noc_ready()") and lines[-1].startswith("FENCE()")
+                                               and "while (NOC_OUTSTANDING(NOC_OWN_ID))" in lines):
+                self.fail("noc-done", where, "does not wait for the command to be taken and answered, or does not fence")
 
     def signals(self):
         """What another tile or the host is sent has reached L1 first: [signal]."""
+        publish = [l for w, f, b, l in self.all_functions() if f == "publish"][0]
+        if [bool(re.search(p, l)) for p, l in zip((r"^FENCE\(", r"u32 seen = \*last", "__asm__.*seen", r"^FENCE\("),
+                                                  publish)] != [True] * 4:
+            self.fail("signal", "start.h publish", "must be a fence, a load that is consumed, a fence")
         for where, function, body, lines in self.all_functions():
             for i, line in enumerate(lines):
                 if re.match(r"MB->(brisc_out|ncrisc_out|weights_ready)\.value = ", line) and function != "fetch_group":
@@ -200,6 +215,10 @@ class Check:
             for i, line in enumerate(lines):
                 if line.startswith("MB->go = ") and not lines[i - 1].startswith("FENCE()"):
                     self.fail("go-order", where, "go is raised before the layer's record is seen")
+                if line.startswith("MB->taps_done[core] = ") and not lines[i - 1].startswith("FENCE()"):
+                    self.fail("go-order", where, "a share of the taps is called made before it is seen")
+                if line.startswith("make_taps(") and "CORE_UNPACK" in line and lines[i + 1] != "wait_taps(number)":
+                    self.fail("go-order", where, "unpacks before every core has made its taps")
                 if re.match(r"tell_neighbours\(number", line) and not lines[i - 1].startswith("FENCE()"):
                     self.fail("go-order", where, "neighbours are told before the ring is seen")
                 if re.match(r"MB->thread_done\[\d\] = ", line) and not lines[i - 1].startswith("DRAIN()"):
@@ -272,11 +291,13 @@ def machine_code(elf_dir, objdump):
 
 # rule, file, pattern, replacement: a source with this change must be refused for this rule.
 BREAKS = [
-    ("named", "brisc.c", r"offset = MB->picture_offset", "offset = 0xFFB20000u"),
+    ("named", "brisc.c", r"row = picture_row_bytes\(l\)", "row = 0xFFB20000u"),
     ("named", "pack.c", r"GPR_DESTINATION 4u", "GPR_DESTINATION 0xFFEF0000u"),
     ("config-words", "tensix.h", r"CONFIG_PACK_ROWS = 28", "CONFIG_PACK_ROWS = 58"),
     ("rebase", "unpack.c", r"    DRAIN\(\);\n    CONFIG\(word\)", "    CONFIG(word)"),
     ("rebase", "unpack.c", r"    TTI\(STALLWAIT\(HOLD_UNPACK, UNTIL_RISC_CONFIG_WRITTEN\)\);\n", ""),
+    ("rebase", "unpack.c", r"HOLD_UNPACK, UNTIL_RISC_CONFIG_WRITTEN\)\);\n\}", "HOLD_PACK, UNTIL_RISC_CONFIG_WRITTEN));\n}"),
+    ("rebase", "pack.c", r"        DRAIN\(\);\n        CONFIG", "        CONFIG"),
     ("rebase", "pack.c", r"        TTI\(STALLWAIT\(HOLD_PACK, UNTIL_RISC_CONFIG_WRITTEN\)\);\n", ""),
     ("config-order", "unpack.c", r"    FENCE\(\);( /\* \[config-order\])", r"   \1"),
     ("push", "math.c", r"            TTI\(NOP\);[^\n]*\n", ""),
@@ -286,18 +307,37 @@ BREAKS = [
     ("sfpu-hazard", "math.c", r"    TTI\(SFPTRANSP\);\n    TTI\(SFPNOP\);", "    TTI(SFPTRANSP);"),
     ("sfpu-hazard", "math.c", r"    TTI\(SFPMAX\(2, 3\)\);\n    TTI\(SFPNOP\);", "    TTI(SFPMAX(2, 3));"),
     ("fpu-sfpu", "math.c", r"    TTI\(STALLWAIT\(HOLD_SFPU[^\n]*\n", ""),
+    ("fpu-sfpu", "math.c", r"HOLD_SFPU, UNTIL_FPU_IDLE", "HOLD_SFPU, UNTIL_SFPU_IDLE"),
+    ("pack-rebase", "pack.c", r"(HOLD_CONFIG, [^)]*) \| UNTIL_PACKER_IDLE", r"\1"),
     ("dst-handover", "math.c", r"TTI\(STALLWAIT\(HOLD_SYNC, UNTIL_FPU_IDLE \| UNTIL_SFPU_IDLE\)\);",
      "TTI(STALLWAIT(HOLD_SYNC, UNTIL_FPU_IDLE));"),
     ("dst-handover", "pack.c", r"            TTI\(STALLWAIT\(HOLD_SYNC[^\n]*\n", ""),
+    ("dst-handover", "pack.c", r"HOLD_SYNC, UNTIL_PACKER_IDLE", "HOLD_SYNC, UNTIL_FPU_IDLE"),
+    ("dst-handover", "pack.c", r"            TTI\(SEMWAIT\([^\n]*\n", ""),
+    ("dst-handover", "pack.c", r"SEMAPHORE_DST, WHILE_ZERO", "SEMAPHORE_DST, WHILE_MAX"),
+    ("dst-handover", "math.c", r"            TTI\(SEMWAIT\([^\n]*\n", ""),
+    ("dst-handover", "math.c", r"            TTI\(STALLWAIT\(HOLD_CONFIG \| HOLD_MATH[^\n]*\n", ""),
     ("fence", "start.h", r"        FENCE\(\);\n    FENCE\(\);\n\}", "        ;\n    FENCE();\n}"),
     ("noc-done", "brisc.c", r"(halo_plane\(l, p, at\);\n)    noc_wait\(\);", r"\1"),
-    ("noc-done", "ncrisc.c", r"(remote_address\(&t->kept_out, frame\), t->kept_bytes\);\n)    noc_wait\(\);", r"\1"),
+    ("noc-done", "ncrisc.c", r"    noc_wait\(\);\n(    MB->tail_clock\[2\])", r"\1"),
+    ("noc-done", "brisc.c", r"PICTURE \+ y \* row, row\);\n    noc_wait\(\);", "PICTURE + y * row, row);"),
+    ("noc-done", "noc.h", r"    \}\n    FENCE\(\);\n\}", "    }\n}"),
+    ("noc-done", "noc.h", r"(noc_wait\(void\) \{\n)    noc_ready\(\);\n", r"\1"),
+    ("noc-done", "noc.h", r"NOC_OUTSTANDING\(NOC_OWN_ID\)\)", "NOC_OUTSTANDING(0))"),
     ("noc-ready", "noc.h", r"(u64 back\) \{\n)    noc_ready\(\);\n", r"\1"),
     ("signal", "brisc.c", r"    publish\(&MB->brisc_out\.value\);\n", "", 1),
     ("signal", "feeder.c", r"    publish\(&MB->weights_ready\.value\);\n", ""),
+    ("signal", "start.h", r"    FENCE\(\);\n    u32 seen", "    u32 seen"),
+    ("signal", "start.h", r"    FENCE\(\);\n\}\n\nstatic inline void step", "}\n\nstatic inline void step"),
+    ("signal", "ncrisc.c", r"    publish\(&MB->ncrisc_out\.value\);\n", ""),
     ("signal", "noc.h", r"NOC_ANSWER = 1 << 4,", "NOC_INLINE = 8, NOC_ANSWER = 1 << 4,"),
     ("go-order", "brisc.c", r"    FENCE\(\); /\* \[go-order\] \*/\n    MB->go", "    MB->go"),
+    ("go-order", "brisc.c", r"    FENCE\(\); /\* \[go-order\] \*/\n    tell_neighbours", "    tell_neighbours"),
+    ("go-order", "taps.h", r"    FENCE\(\); /\* \[go-order\] \*/\n", ""),
+    ("go-order", "unpack.c", r"            wait_taps\(number\);\n", ""),
     ("drain", "unpack.c", r"        DRAIN\(\);\n        MB->thread_done", "        MB->thread_done"),
+    ("drain", "math.c", r"        DRAIN\(\);\n        MB->thread_done", "        MB->thread_done"),
+    ("drain", "pack.c", r"        DRAIN\(\);\n        MB->thread_done", "        MB->thread_done"),
     ("drain", "unpack.c", r"        DRAIN\(\);\n        MB->weights_used", "        MB->weights_used"),
     ("multicast-done", "feeder.c", r"    while \(NOC_WRITE_ACKS != acks_due\)", "    while (0)"),
     ("multicast-done", "feeder.c", r" \| NOC_PATH_RESERVE", ""),

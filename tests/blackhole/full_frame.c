@@ -1,23 +1,54 @@
 /*
  * blackhole_full_frame IMAGE WIDTHxHEIGHT GRID[:legacy]...: run one picture on the chip on each grid of tiles, and
- * print a digest of scores and descriptors, of the suppressed scores, and the time. Equal digests mean equal bytes.
+ * print the SHA-256 of scores, suppressed scores and descriptors, and the processor time. Equal digests mean equal
+ * bytes.
  *
- * A tool for by-hand checks: a frame of 640x480 takes the simulator some ten minutes, too long for the test-suite.
+ * A tool for by-hand checks: a frame of 640x480 takes the simulator minutes, too long for the test-suite.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "features/features.h"
 #include "superpoint.h"
 
 #define FILE_LIMIT ((size_t)64 << 20)
+enum { NMS_RADIUS = 4 };
 
-static uint64_t fnv1a(uint64_t hash, const void *bytes, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
-    return hash;
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Name and SHA-256 of the first `count` numbers at `values`. */
+static sp_status print_digest(const char *name, const float *values, size_t count, sp_error *err) {
+    char hex[65];
+    sp_status status = sp_sha256_hex(values, count * sizeof *values, hex, err);
+    if (status == SP_OK)
+        printf("  %-11s %s\n", name, hex);
+    return status;
+}
+
+/* The suppressed scores are the chip's, or, where it leaves that to the host, the host's of the chip's scores. */
+static sp_status print_maps(const sp_maps *maps, sp_error *err) {
+    const size_t pixels = (size_t)maps->width * maps->height;
+    float *own = maps->suppressed ? NULL : malloc(pixels * sizeof *own);
+    sp_status status = SP_OK;
+    if (!maps->suppressed)
+        status = own ? sp_nms_single(maps->scores, maps->width, maps->height, NMS_RADIUS, own, err)
+                     : sp_fail_memory(err, "suppressed scores", pixels * sizeof *own);
+    if (status == SP_OK)
+        status = print_digest("scores", maps->scores, pixels, err);
+    if (status == SP_OK)
+        status = print_digest("suppressed", own ? own : maps->suppressed, pixels, err);
+    if (status == SP_OK)
+        status = print_digest("descriptors", maps->descriptors, pixels / 64 * SP_DESCRIPTOR_DIM, err);
+    free(own);
+    return status;
 }
 
 static sp_status run_grid(const sp_model *model, const sp_frame *frame, const char *grid, sp_error *err) {
@@ -34,17 +65,15 @@ static sp_status run_grid(const sp_model *model, const sp_frame *frame, const ch
     setenv("SUPERPOINT_BLACKHOLE_GRID", strcmp(name, "auto") ? name : "", 1);
     sp_engine *engine = NULL;
     sp_maps maps = {0};
+    const double cpu = cpu_seconds();
     sp_status status = sp_engine_create(model, &options, &engine, err);
     if (status == SP_OK)
         status = sp_engine_run(engine, &frame, 1, &maps, err);
     if (status == SP_OK) {
-        const size_t pixels = (size_t)maps.width * maps.height;
-        uint64_t hash = fnv1a(0xCBF29CE484222325u, maps.scores, pixels * sizeof(float));
-        hash = fnv1a(hash, maps.descriptors, pixels / 64 * SP_DESCRIPTOR_DIM * sizeof(float));
-        printf("%-12s %3u tiles  maps %016" PRIx64, grid, sp_engine_get_info(engine)->threads, hash);
-        if (maps.suppressed)
-            printf("  suppressed %016" PRIx64, fnv1a(0xCBF29CE484222325u, maps.suppressed, pixels * sizeof(float)));
-        printf("  %.0f s\n", maps.forward_ms / 1000);
+        printf("%s: %u tiles, %s, %.0f s of processor time\n", grid, sp_engine_get_info(engine)->threads,
+               options.legacy ? "layer by layer, the host suppresses" : "one start, the chip suppresses",
+               cpu_seconds() - cpu);
+        status = print_maps(&maps, err);
         fflush(stdout);
     }
     sp_maps_free(&maps);

@@ -7,6 +7,7 @@
  */
 #include "estimate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,9 +20,8 @@
 /* counted in math.c: SEMWAIT, STALLWAIT, SETC16, ZEROACC, SETRWC, SEMPOST; and assumed: the FPU drains in 20 cycles. */
 #define MATH_BLOCK_CYCLES 40.0
 #define SETRWC_CYCLES 1.0
-/* counted in math.c: vector instructions for one parity of one plane (512 values), and of these stored ones. */
+/* counted in math.c: vector instructions for one parity of one plane (512 values), one a cycle (doc: ISA SFPU). */
 #define POOL_INSTRUCTIONS 58.0
-#define POOL_STORED 24.0
 /* doc: ISA Unpackers, 64 bytes a cycle each at least; both at once. */
 #define UNPACK_BYTES 64.0
 /* doc: ISA Packers, 16 bytes a cycle from each of four; assumed: 20 cycles from idle to idle when the address changes.
@@ -39,6 +39,7 @@
 #define PCIE_BYTES_S 32e9
 /* Scalar cores: one instruction a cycle (doc), loads from L1 may take up to eight: the counts are a lower bound. */
 #define ELEMENTWISE_ROWS 8.0
+#define DESCRIPTOR_PLANES ((double)SP_DESCRIPTOR_DIM / PLANE_CHANNELS)
 
 static double most(const double *unit, sp_unit *which) {
     double greatest = 0;
@@ -60,7 +61,7 @@ static void count_math(const struct layer *l, double *unit) {
         unit[SP_UNIT_MATRIX] = blocks * (planes * l->phases * ELEMENTWISE_ROWS * STORED_CYCLES + MATH_BLOCK_CYCLES);
     }
     if (l->pool)
-        unit[SP_UNIT_VECTOR] = blocks * 4 * 2 * (POOL_INSTRUCTIONS - POOL_STORED + POOL_STORED * STORED_CYCLES / 2);
+        unit[SP_UNIT_VECTOR] = blocks * 4 * 2 * POOL_INSTRUCTIONS;
 }
 
 static void count_movers(const struct layer *l, double *unit) {
@@ -80,8 +81,10 @@ static double count_before(const struct layer *l) {
         const double commands = l->in_planes * (2.0 + 2.0 * l->rows + 4);
         cycles += commands * NOC_COMMAND_CYCLES + NOC_LATENCY;
     }
-    if (l->from_picture)
-        cycles += l->rows * l->cols * COUNT_TAPS_PIXEL + (l->rows + 2) * NOC_COMMAND_CYCLES + NOC_LATENCY;
+    if (l->from_picture) { /* the cores share the rows */
+        const double rows = (l->rows + CORES - 1) / CORES;
+        cycles += rows * l->cols * COUNT_TAPS_PIXEL + (l->rows + 2) * NOC_COMMAND_CYCLES + NOC_LATENCY;
+    }
     if (l->kind == LAYER_SCALE)
         cycles += l->rows * l->cols * COUNT_FACTOR_CELL;
     return cycles;
@@ -109,14 +112,28 @@ static sp_estimate *add(sp_frame_estimate *e, const char *stage) {
     return s;
 }
 
-/* Softmax and suppression begin when the logits are there, and run beside the descriptor head. Returns what they take
- * beyond it. */
-static void count_tail(const bh_plan *plan, double beside, sp_frame_estimate *e) {
-    const double cells = (double)plan->block_rows * plan->block_cols, pixels = cells * 64;
-    sp_estimate *s = add(e, "softmax and suppression");
-    s->unit[SP_UNIT_TAIL] = cells * COUNT_SOFTMAX_CELL + pixels * COUNT_SUPPRESS_PIXEL;
-    s->limit = SP_UNIT_TAIL;
-    s->cycles = s->unit[SP_UNIT_TAIL] > beside ? s->unit[SP_UNIT_TAIL] - beside : 0;
+/*
+ * What is left when the descriptor head is done. Softmax and suppression begin with the logits and run beside the head,
+ * which takes `beside`; all results go through one link to the host: the descriptors when the head is done, the
+ * scores when the softmax is, while pixels are suppressed. The later of scalar core and link ends the frame.
+ */
+static void count_tail(const bh_plan *plan, double hz, double beside, sp_frame_estimate *e) {
+    const double cells = (double)plan->block_rows * plan->block_cols;
+    const double pixels = (double)plan->width * plan->height, bytes_a_cycle = PCIE_BYTES_S / hz;
+    const double row_bytes = (double)plan->descriptors_stride / DESCRIPTOR_PLANES;
+    const double descriptors = plan->tiles * DESCRIPTOR_PLANES * (row_bytes - 2 * PIXEL_BYTES);
+    const double scores = pixels * sizeof(float), kept = (double)plan->kept_bytes * plan->tiles;
+    const double softmax = cells * COUNT_SOFTMAX_CELL, suppress = cells * 64 * COUNT_SUPPRESS_PIXEL;
+    sp_estimate *tail = add(e, "softmax and suppression"), *out = add(e, "results to the host");
+    tail->unit[SP_UNIT_TAIL] = softmax + suppress;
+    tail->limit = SP_UNIT_TAIL;
+    out->unit[SP_UNIT_NETWORK] = (descriptors + scores + kept) / bytes_a_cycle;
+    out->limit = SP_UNIT_NETWORK;
+    const double descriptors_end = beside + descriptors / bytes_a_cycle;
+    const double link_end = fmax(descriptors_end, softmax) + (scores + kept) / bytes_a_cycle;
+    const double tail_end = softmax + suppress;
+    out->cycles = link_end > beside ? link_end - beside : 0;
+    tail->cycles = tail_end > link_end ? tail_end - link_end : 0;
 }
 
 void sp_bh_estimate(const bh_plan *plan, double clock_mhz, bool feeders, sp_frame_estimate *e) {
@@ -142,11 +159,7 @@ void sp_bh_estimate(const bh_plan *plan, double clock_mhz, bool feeders, sp_fram
         if (i > SP_DETECTOR_B)
             beside += s->cycles;
     }
-    count_tail(plan, beside, e);
-    sp_estimate *out = add(e, "descriptors to the host");
-    out->limit = SP_UNIT_NETWORK;
-    out->unit[SP_UNIT_NETWORK] = (double)plan->descriptors_stride * plan->tiles / (PCIE_BYTES_S / hz);
-    out->cycles = out->unit[SP_UNIT_NETWORK];
+    count_tail(plan, hz, beside, e);
     for (size_t i = 0; i < e->count; i++)
         e->frame_ms += e->stage[i].cycles / hz * 1e3;
 }

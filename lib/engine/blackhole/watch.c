@@ -14,6 +14,7 @@ static const char *step_text(uint32_t step) {
                                             [STEP_WAIT_NEIGHBOURS] = "waits for neighbours",
                                             [STEP_HALO] = "reads halos",
                                             [STEP_PICTURE] = "reads the picture",
+                                            [STEP_TAPS] = "makes the first layer's input",
                                             [STEP_FACTORS] = "normalises",
                                             [STEP_WAIT_THREADS] = "waits for the T cores",
                                             [STEP_TELL] = "tells its neighbours",
@@ -85,18 +86,21 @@ static sp_status tell_hang(const bh_watch *w, sp_error *err) {
 
 sp_status sp_bh_watch(const bh_watch *w, bool (*finished)(void *opaque), void *opaque, sp_error *err) {
     bh_transport *t = w->transport;
+    const uint64_t look_us = t->hang_us / 2; /* two looks that see the same make a hang: within hang_us of the start */
     uint64_t now = 0, looked = 0;
     uint32_t last = 0;
+    bool seen = false;
     sp_status status = t->tick(t, &looked, err);
     while (status == SP_OK && !finished(opaque)) {
         status = t->tick(t, &now, err);
-        if (status != SP_OK || now - looked < t->hang_us)
+        if (status != SP_OK || now - looked < look_us)
             continue;
         uint32_t progress;
         status = chip_progress(w, &progress, err);
-        if (status == SP_OK && progress == last)
+        if (status == SP_OK && seen && progress == last)
             status = tell_hang(w, err);
         last = progress;
+        seen = true;
         looked = now;
     }
     return status;

@@ -1,12 +1,13 @@
 /*
  * BRISC: the conductor of a tile. It walks the layer table, keeps the weights coming, exchanges halos with the eight
- * tiles around, makes the first layer's input from the picture, and writes the descriptors out. The host starts a frame
+ * tiles around, reads the picture, and writes the descriptors out. The host starts a frame
  * and reads its results; it does nothing between layers.
  */
 #include "float.h"
 #define NOC_OWN_INITIATOR 0u
 #define NOC_OWN_ID 0u
 #include "noc.h"
+#include "taps.h"
 
 START(LOCAL_RAM_TOP_BN)
 
@@ -121,48 +122,13 @@ static void zero_ring(const struct layer *l) {
 
 /* ------------------------------------------------------------------ first and last layers ------ */
 
-/* fp16 of v/256, which is exact; the host folds 256/255 into the first weights. */
-static uint16_t half_of_byte[256];
-
-static void make_byte_table(void) {
-    half_of_byte[0] = 0;
-    for (u32 v = 1; v < 256; v++) {
-        u32 exponent = 7;
-        while (!(v >> exponent))
-            exponent--;
-        half_of_byte[v] = (uint16_t)((exponent + 7) << 10 | (v << (10 - exponent) & 0x3FFu));
-    }
-}
-
-/* The nine taps of a pixel become nine channels of one plane: nine look-ups shared between neighbours, nine stores. */
-static void make_taps(const struct layer *l, u32 frame) {
+/* This tile's rows of the picture, with their halo. */
+static void fetch_picture(const struct layer *l, u32 frame) {
     const volatile struct remote *picture = &MB->picture;
-    const u32 from = (u32)remote_address(picture, frame), offset = MB->picture_offset;
-    const u32 row = (offset + l->cols + 2 + NOC_ALIGN_DRAM - 1) & ~(NOC_ALIGN_DRAM - 1);
+    const u32 from = (u32)remote_address(picture, frame), row = picture_row_bytes(l);
     for (u32 y = 0; y < l->rows + 2; y++)
         noc_read(picture->at, from + y * MB->picture_pitch, PICTURE + y * row, row);
     noc_wait();
-    const volatile u8 *r0 = (const volatile u8 *)PICTURE + offset;
-    const uint16_t *half = half_of_byte;
-    u32 first = l->in + FIRST_PIXEL + (l->pitch + 1) * PIXEL_BYTES;
-    for (u32 y = 0; y < l->rows; y++, r0 += row, first += l->pitch * PIXEL_BYTES) {
-        const volatile u8 *r1 = r0 + row, *r2 = r1 + row;
-        u32 a0 = half[r0[0]], a1 = half[r0[1]], b0 = half[r1[0]], b1 = half[r1[1]], c0 = half[r2[0]], c1 = half[r2[1]];
-        u32 to = first;
-        for (u32 x = 2; x < l->cols + 2; x++, to += PIXEL_BYTES) {
-            const u32 a2 = half[r0[x]], b2 = half[r1[x]], c2 = half[r2[x]];
-            REG(to) = a0 | a1 << 16;
-            REG(to + 4) = a2 | b0 << 16;
-            REG(to + 8) = b1 | b2 << 16;
-            REG(to + 12) = c0 | c1 << 16;
-            REG(to + 16) = c2;
-            REG(to + 20) = 0;
-            REG(to + 24) = 0;
-            REG(to + 28) = 0;
-            a0 = a1, a1 = a2, b0 = b1, b1 = b2, c0 = c1, c1 = c2;
-        }
-    }
-    FENCE();
 }
 
 /* SrcA drops the lowest of fp16's 11 significant bits of every descriptor value, which makes the sums of
@@ -189,14 +155,15 @@ static void make_factors(const struct layer *l) {
     FENCE();
 }
 
-/* All planes of the last layer's output, rows 1...h with their ring, one after another. */
+/* All planes of the last layer's output, rows 1...h with their ring, one after another; without the ring's first and
+ * last pixel, which nobody reads. */
 static void write_descriptors(const struct layer *l, u32 frame) {
     const volatile struct remote *out = &MB->descriptors;
     const u32 row = l->out_pitch * PIXEL_BYTES, n = l->rows * row;
     u64 to = remote_address(out, frame);
     u32 from = l->out + FIRST_PIXEL + row;
     for (u32 c = 0; c < l->groups * 4; c++, from += l->out_plane * PIXEL_BYTES, to += n)
-        noc_write(from, out->at, to, n);
+        noc_write(from + PIXEL_BYTES, out->at, to + PIXEL_BYTES, n - 2 * PIXEL_BYTES);
     noc_wait();
 }
 
@@ -230,7 +197,7 @@ static void tell_neighbours(u32 number) {
 }
 
 /* `number` layers have been finished before this one. */
-static void run_layer(const struct layer *l, u32 number, u32 frame) {
+static void run_layer(const struct layer *l, u32 number, u32 frame, const uint16_t *half_of_byte) {
     if (l->halo != HALO_NONE || l == TABLE) {
         step(CORE_BRISC, number + 1, STEP_WAIT_NEIGHBOURS);
         wait_neighbours(number);
@@ -241,7 +208,7 @@ static void run_layer(const struct layer *l, u32 number, u32 frame) {
     }
     if (l->from_picture) {
         step(CORE_BRISC, number + 1, STEP_PICTURE);
-        make_taps(l, frame);
+        fetch_picture(l, frame);
     }
     if (l->kind == LAYER_SCALE) {
         step(CORE_BRISC, number + 1, STEP_FACTORS);
@@ -252,6 +219,10 @@ static void run_layer(const struct layer *l, u32 number, u32 frame) {
     MB->go_clock[i] = REG(WALL_CLOCK);
     FENCE(); /* [go-order] */
     MB->go = number + 1;
+    if (l->from_picture) {
+        step(CORE_BRISC, number + 1, STEP_TAPS);
+        make_taps(l, CORE_BRISC, number + 1, half_of_byte);
+    }
     step(CORE_BRISC, number + 1, STEP_WAIT_THREADS);
     for (u32 t = 0; t < 3; t++)
         wait_tending(&MB->thread_done[t], number + 1);
@@ -269,15 +240,16 @@ __attribute__((used)) void main_(void) {
     stream.layer = stream.group = stream.arrived = 0;
     for (u32 a = ZEROS; a < ZEROS + ZEROS_BYTES; a += 4)
         REG(a) = 0;
-    make_byte_table();
     FENCE();
+    uint16_t half_of_byte[BYTE_VALUES];
+    make_byte_table(half_of_byte);
     const u32 layers = MB->layers;
     for (u32 frame = 0, number = 0;; frame++)
         for (u32 i = 0; i < layers; i++, number++) {
             step(CORE_BRISC, number + 1, STEP_WAIT_RUN);
             wait_tending(&MB->run, number + 1);
             MB->begin_clock[i] = REG(WALL_CLOCK);
-            run_layer(TABLE + i, number, frame);
+            run_layer(TABLE + i, number, frame, half_of_byte);
             MB->end_clock[i] = REG(WALL_CLOCK);
             if (i + 1 < layers) {
                 MB->done = number + 1;

@@ -4,6 +4,7 @@
  * A block is 64 pixels x 64 outputs = 256 rows of 16 fp32 values, half of Dst: this thread fills one
  * half while TRISC2 empties the other. The semaphore counts the filled halves.
  */
+#include "taps.h"
 #include "tensix.h"
 
 START(LOCAL_RAM_TOP_T)
@@ -103,11 +104,19 @@ static void multiply_elementwise(const struct layer *l) {
  * of row y+1, 16 channels each. A vector register holds 4 pixels x 8 channels of one column parity.
  * Half a plane: pixels g, g+8, g+16, g+24 (four each) of both rows; vertical maxima by four SFPMAX, then a
  * transposition brings neighbours into different registers, and two more SFPMAX take the horizontal ones. An SFPNOP
- * follows every two-cycle operation [sfpu-hazard].
+ * follows every two-cycle operation [sfpu-hazard]. Written out for every row, so that each instruction stands in the
+ * program text: one stored to the FIFO costs about six cycles.
  */
-static void pool_half(u32 row) {
-    PUSH(SFPLOAD(0, row)), PUSH(SFPLOAD(1, row + 8)), PUSH(SFPLOAD(2, row + 16)), PUSH(SFPLOAD(3, row + 24));
-    PUSH(SFPLOAD(4, row + 32)), PUSH(SFPLOAD(5, row + 40)), PUSH(SFPLOAD(6, row + 48)), PUSH(SFPLOAD(7, row + 56));
+#define INLINED static inline __attribute__((always_inline))
+INLINED void pool_half(const u32 row) {
+    TTI(SFPLOAD(0, row));
+    TTI(SFPLOAD(1, row + 8));
+    TTI(SFPLOAD(2, row + 16));
+    TTI(SFPLOAD(3, row + 24));
+    TTI(SFPLOAD(4, row + 32));
+    TTI(SFPLOAD(5, row + 40));
+    TTI(SFPLOAD(6, row + 48));
+    TTI(SFPLOAD(7, row + 56));
     TTI(SFPMAX(0, 4));
     TTI(SFPNOP);
     TTI(SFPMAX(1, 5));
@@ -124,23 +133,36 @@ static void pool_half(u32 row) {
     TTI(SFPNOP);
 }
 
+INLINED void pool_parity(const u32 row) {
+    pool_half(row); /* pooled pixels {0,4,8,12} and {1,5,9,13}: parked in rows already used up */
+    TTI(SFPSTORE(0, row));
+    TTI(SFPSTORE(2, row + 8));
+    TTI(SFPNOP);
+    pool_half(row + 4); /* {2,6,10,14} and {3,7,11,15} */
+    TTI(SFPMOV(3, 2));
+    TTI(SFPMOV(2, 0));
+    TTI(SFPLOAD(0, row));
+    TTI(SFPLOAD(1, row + 8));
+    TTI(SFPTRANSP); /* pooled pixels in order */
+    TTI(SFPNOP);
+    TTI(SFPSTORE(0, row));
+    TTI(SFPSTORE(1, row + 4));
+    TTI(SFPSTORE(2, row + 8));
+    TTI(SFPSTORE(3, row + 12));
+    TTI(SFPNOP);
+}
+
+INLINED void pool_plane(const u32 plane) {
+    pool_parity(plane * BLOCK_PIXELS);
+    pool_parity(plane * BLOCK_PIXELS + 2);
+}
+
 static void pool_block(void) {
     TTI(STALLWAIT(HOLD_SFPU, UNTIL_FPU_IDLE)); /* [fpu-sfpu] */
-    for (u32 plane = 0; plane < 4; plane++)
-        for (u32 parity = 0; parity < 4; parity += 2) {
-            const u32 row = plane * BLOCK_PIXELS + parity;
-            pool_half(row); /* pooled pixels {0,4,8,12} and {1,5,9,13}: parked in rows already used up */
-            PUSH(SFPSTORE(0, row)), PUSH(SFPSTORE(2, row + 8));
-            TTI(SFPNOP);
-            pool_half(row + 4); /* {2,6,10,14} and {3,7,11,15} */
-            TTI(SFPMOV(3, 2));
-            TTI(SFPMOV(2, 0));
-            PUSH(SFPLOAD(0, row)), PUSH(SFPLOAD(1, row + 8));
-            TTI(SFPTRANSP); /* pooled pixels in order */
-            TTI(SFPNOP);
-            PUSH(SFPSTORE(0, row)), PUSH(SFPSTORE(1, row + 4)), PUSH(SFPSTORE(2, row + 8)), PUSH(SFPSTORE(3, row + 12));
-            TTI(SFPNOP);
-        }
+    pool_plane(0);
+    pool_plane(1);
+    pool_plane(2);
+    pool_plane(3);
 }
 
 __attribute__((used)) void main_(void) {
@@ -148,10 +170,16 @@ __attribute__((used)) void main_(void) {
     prepare();
     wait_reached(&MB->configured, 1);
     u32 half = 0;
+    uint16_t half_of_byte[BYTE_VALUES];
+    make_byte_table(half_of_byte);
     for (u32 number = 1;; number++) {
         step(CORE_MATH, number, STEP_WAIT_LAYER);
         wait_reached(&MB->go, number);
         const struct layer l = *(const struct layer *)MB->layer;
+        if (l.from_picture) {
+            step(CORE_MATH, number, STEP_TAPS);
+            make_taps(&l, CORE_MATH, number, half_of_byte);
+        }
         step(CORE_MATH, number, STEP_WORK);
         for (u32 b = l.blocks * l.groups; b; b--, half ^= 1) {
             TTI(SEMWAIT(HOLD_MATH | HOLD_CONFIG, SEMAPHORE_DST, WHILE_MAX)); /* both halves are full */

@@ -1,11 +1,13 @@
 /*
- * NCRISC: the tail, while the other cores go on with the descriptor head: softmax over the 65 logits of a cell,
- * unfolding to pixels, and single-pass suppression with radius 4 (halo of scores from the neighbours).
+ * NCRISC: a share of the first layer's taps, then the tail, while the other cores go on with the descriptor head:
+ * softmax over the 65 logits of a cell, unfolding to pixels, and single-pass suppression with radius 4 (halo of scores
+ * from the neighbours).
  */
 #include "float.h"
 #define NOC_OWN_INITIATOR 1u
 #define NOC_OWN_ID 1u
 #include "noc.h"
+#include "taps.h"
 
 START(LOCAL_RAM_TOP_BN)
 
@@ -48,13 +50,12 @@ static void softmax(const struct tail *t) {
     FENCE();
 }
 
-/* Own scores into the frame's score map, row by row. */
+/* Start writing own scores into the frame's score map, row by row. They stay as they are until the next frame. */
 static void write_scores(const struct tail *t, u32 frame) {
     u64 to = remote_address(&t->scores_out, frame);
     u32 from = t->scores + RADIUS * t->score_pitch + RADIUS * 4;
     for (u32 y = 0; y < t->rows * CELL; y++, from += t->score_pitch, to += t->scores_out_pitch)
         noc_write(from, t->scores_out.at, to, t->cols * CELL * 4);
-    noc_wait();
 }
 
 /* RADIUS rows and columns of scores from each side, RADIUS x RADIUS from the corners. Outside the frame the map stays
@@ -105,6 +106,7 @@ static u32 survives(const u32 *p, u32 words, u32 v) {
     return 1;
 }
 
+/* Starts writing the bit map to the host. */
 static void suppress(const struct tail *t, u32 frame) {
     const u32 words = t->score_pitch / 4, width = t->cols * CELL;
     const u32 *p = (const u32 *)t->scores + RADIUS * words + RADIUS;
@@ -119,7 +121,6 @@ static void suppress(const struct tail *t, u32 frame) {
         }
     FENCE();
     noc_write(t->kept, t->kept_out.at, remote_address(&t->kept_out, frame), t->kept_bytes);
-    noc_wait();
 }
 
 static void tell_neighbours(u32 maps) {
@@ -139,6 +140,33 @@ static void wait_neighbours(u32 maps) {
             wait_reached(&MB->scores_from[k].value, maps);
 }
 
+/* Begins when `layer` layers are finished, which makes the logits. The scores travel to the host while pixels are
+ * suppressed. */
+static void run_tail(const struct tail *t, u32 frame, u32 layer) {
+    step(CORE_NCRISC, layer, STEP_WAIT_LAYER);
+    wait_reached(&MB->done, layer);
+    MB->tail_clock[0] = REG(WALL_CLOCK);
+    step(CORE_NCRISC, layer, STEP_SOFTMAX);
+    softmax(t);
+    MB->tail_clock[1] = REG(WALL_CLOCK);
+    const u32 suppresses = MB->flags & MAILBOX_SUPPRESS;
+    if (suppresses) {
+        tell_neighbours(frame + 1);
+        step(CORE_NCRISC, layer, STEP_WAIT_NEIGHBOURS);
+        wait_neighbours(frame + 1);
+        step(CORE_NCRISC, layer, STEP_HALO);
+        fetch_halo(t);
+    }
+    write_scores(t, frame);
+    if (suppresses) {
+        step(CORE_NCRISC, layer, STEP_SUPPRESS);
+        suppress(t, frame);
+    }
+    step(CORE_NCRISC, layer, STEP_RESULT);
+    noc_wait();
+    MB->tail_clock[2] = REG(WALL_CLOCK);
+}
+
 __attribute__((used)) void main_(void) {
     report_start(CORE_NCRISC, PROGRAM_NCRISC);
     noc_begin();
@@ -147,27 +175,16 @@ __attribute__((used)) void main_(void) {
     for (u32 a = t->scores; a < map_end; a += 4)
         REG(a) = 0;
     FENCE();
+    uint16_t half_of_byte[BYTE_VALUES];
+    make_byte_table(half_of_byte);
     const u32 layers = MB->layers;
     for (u32 frame = 0;; frame++) {
         const u32 before = frame * layers;
-        step(CORE_NCRISC, before + t->after_layer, STEP_WAIT_LAYER);
-        wait_reached(&MB->done, before + t->after_layer);
-        MB->tail_clock[0] = REG(WALL_CLOCK);
-        step(CORE_NCRISC, before + t->after_layer, STEP_SOFTMAX);
-        softmax(t);
-        MB->tail_clock[1] = REG(WALL_CLOCK);
-        step(CORE_NCRISC, before + t->after_layer, STEP_RESULT);
-        write_scores(t, frame);
-        if (MB->flags & MAILBOX_SUPPRESS) {
-            tell_neighbours(frame + 1);
-            step(CORE_NCRISC, before + t->after_layer, STEP_WAIT_NEIGHBOURS);
-            wait_neighbours(frame + 1);
-            step(CORE_NCRISC, before + t->after_layer, STEP_HALO);
-            fetch_halo(t);
-            step(CORE_NCRISC, before + t->after_layer, STEP_SUPPRESS);
-            suppress(t, frame);
-        }
-        MB->tail_clock[2] = REG(WALL_CLOCK);
+        step(CORE_NCRISC, before + 1, STEP_WAIT_LAYER);
+        wait_reached(&MB->go, before + 1);
+        step(CORE_NCRISC, before + 1, STEP_TAPS);
+        make_taps((const struct layer *)LAYER_TABLE, CORE_NCRISC, before + 1, half_of_byte);
+        run_tail(t, frame, before + t->after_layer);
         step(CORE_NCRISC, before + layers, STEP_WAIT_TILES);
         wait_reached(&MB->done, before + layers);
         noc_increment(MB->root, &MB->frames, &MB->atomic_old[1]);

@@ -1,6 +1,7 @@
 /*
  * TRISC2: empties Dst: rounds to fp16, applies ReLU, writes planes of 16 channels to L1.
  */
+#include "taps.h"
 #include "tensix.h"
 
 START(LOCAL_RAM_TOP_T)
@@ -74,10 +75,16 @@ __attribute__((used)) void main_(void) {
     wait_reached(&MB->configured, 1);
     prepare();
     u32 half = 0;
+    uint16_t half_of_byte[BYTE_VALUES];
+    make_byte_table(half_of_byte);
     for (u32 number = 1;; number++) {
         step(CORE_PACK, number, STEP_WAIT_LAYER);
         wait_reached(&MB->go, number);
         const struct layer l = *(const struct layer *)MB->layer;
+        if (l.from_picture) {
+            step(CORE_PACK, number, STEP_TAPS);
+            make_taps(&l, CORE_PACK, number, half_of_byte);
+        }
         step(CORE_PACK, number, STEP_WORK);
         DRAIN();
         CONFIG(CONFIG_RELU) = RELU_MODE(l.relu); /* [rebase] the packer is idle, and waits for the write */

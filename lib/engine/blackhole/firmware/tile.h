@@ -10,7 +10,7 @@
 
 #include "chip.h"
 
-#define TILE_VERSION 1u
+#define TILE_VERSION 2u
 
 /* ------------------------------------------------------------------ programs ------------------- */
 
@@ -92,20 +92,20 @@ struct mailbox {
     uint32_t rectangle, rectangle_tiles, users, unused0;
 
     /* Written by the cores. */
-    uint32_t version[CORES]; /* TILE_VERSION, once the core runs */
-    uint32_t step[CORES];    /* STEP: what the core was last seen doing */
-    uint32_t done;           /* BRISC: layers finished since the start (feeder: groups sent) */
-    uint32_t layer;          /* BRISC: address of the record that the T cores work on */
-    uint32_t go;             /* BRISC: number of that layer: 1, 2, ... */
-    uint32_t weights_used;   /* unpack: groups no longer needed */
-    uint32_t thread_done[3]; /* unpack, math, pack: last layer finished */
-    uint32_t configured;     /* unpack: the Tensix back end is configured */
-    uint32_t math_ready;     /* math: semaphore initialised, replay buffer filled */
-    uint32_t unused1;
+    uint32_t version[CORES];   /* TILE_VERSION, once the core runs */
+    uint32_t step[CORES];      /* STEP: what the core was last seen doing */
+    uint32_t done;             /* BRISC: layers finished since the start (feeder: groups sent) */
+    uint32_t layer;            /* BRISC: address of the record that the T cores work on */
+    uint32_t go;               /* BRISC: number of that layer: 1, 2, ... */
+    uint32_t weights_used;     /* unpack: groups no longer needed */
+    uint32_t thread_done[3];   /* unpack, math, pack: last layer finished */
+    uint32_t configured;       /* unpack: the Tensix back end is configured */
+    uint32_t math_ready;       /* math: semaphore initialised, replay buffer filled */
+    uint32_t taps_done[CORES]; /* number of the last first layer whose share of the taps this core has made */
     /* Wall clock, low word. Of each layer of the last frame: begun, T cores started, T cores done, all done. Of the
-     * tail: logits seen, scores made, suppressed. */
+     * first layer: all taps made. Of the tail: logits seen, scores made, suppressed. */
     uint32_t begin_clock[MAX_LAYERS], go_clock[MAX_LAYERS], threads_clock[MAX_LAYERS], end_clock[MAX_LAYERS];
-    uint32_t unused2, tail_clock[3];
+    uint32_t taps_clock, tail_clock[3];
 
     /* Lines that others write over the NoC. All are counters that only grow. */
     struct line layer_from[NEIGHBOURS];  /* layers that this neighbour has finished */
@@ -127,7 +127,8 @@ enum {
     STEP_WAIT_RUN,        /* BRISC: waits for the host */
     STEP_WAIT_NEIGHBOURS, /* BRISC, NCRISC: waits for the neighbours */
     STEP_HALO,            /* BRISC, NCRISC: reads halos */
-    STEP_PICTURE,         /* BRISC: makes the first layer's input */
+    STEP_PICTURE,         /* BRISC: reads the picture */
+    STEP_TAPS,            /* all cores: make the first layer's input; unpack: and waits for the others */
     STEP_FACTORS,         /* BRISC: makes the factors of the normalisation */
     STEP_WAIT_THREADS,    /* BRISC: waits for unpack, math and pack */
     STEP_TELL,            /* BRISC: tells the neighbours */
@@ -165,7 +166,7 @@ struct layer {
     uint32_t zero_ring;             /* the next layer reads the output's ring */
     uint32_t north_rows, west_cols; /* of the neighbours above and to the left, at the input's resolution */
     uint32_t phases;                /* fidelity phases of the matrix unit: 2, 3 or 4 */
-    uint32_t from_picture;          /* BRISC first makes the input from picture rows */
+    uint32_t from_picture;          /* the cores first make the input from picture rows */
     uint32_t weights_at, weights;   /* NOC_AT of a DRAM port and address there */
     uint32_t weights_bytes;         /* a group; 0: no weights */
     uint32_t a, a_planes;           /* SQUARES, SCALE: buffer for SrcA, and its planes */

@@ -7,6 +7,7 @@
  * pixels of one plane (2 KiB). The last K block is the bias: SrcB <- the ones, SrcA <- the bias in a high and a low
  * part. With pooling a block is 32 pixels of row y and 32 of row y+1.
  */
+#include "taps.h"
 #include "tensix.h"
 
 START(LOCAL_RAM_TOP_T)
@@ -168,14 +169,28 @@ static void load_elementwise(const struct layer *l) {
         }
 }
 
+/* Every core has made its share of the taps. */
+static void wait_taps(u32 number) {
+    for (u32 core = 0; core < CORES; core++)
+        wait_reached(&MB->taps_done[core], number);
+    MB->taps_clock = REG(WALL_CLOCK);
+}
+
 __attribute__((used)) void main_(void) {
     report_start(CORE_UNPACK, PROGRAM_TRISC(0));
     configure();
     u32 group = 0;
+    uint16_t half_of_byte[BYTE_VALUES];
+    make_byte_table(half_of_byte);
     for (u32 number = 1;; number++) {
         step(CORE_UNPACK, number, STEP_WAIT_LAYER);
         wait_reached(&MB->go, number);
         const struct layer l = *(const struct layer *)MB->layer;
+        if (l.from_picture) {
+            step(CORE_UNPACK, number, STEP_TAPS);
+            make_taps(&l, CORE_UNPACK, number, half_of_byte);
+            wait_taps(number);
+        }
         step(CORE_UNPACK, number, STEP_WORK);
         rebase(CONFIG_UNPACK1_BASE, l.in);
         if (l.kind == LAYER_CONV)
