@@ -40,4 +40,7 @@ int sp_reference_select(const float *scores, int width, int height, int content_
  * superpoint.h's sp_features and docs/architecture.md defines it. */
 void sp_reference_sample(const float *map, int columns, int rows, int x, int y, float *out);
 
+/* Pearson's correlation of n pairs. Two equal constant rows correlate fully. */
+double sp_reference_correlation(const float *a, const float *b, size_t n);
+
 #endif

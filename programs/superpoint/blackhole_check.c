@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "command.h"
@@ -17,9 +18,20 @@ typedef struct options {
     json_t *steps;
 } options;
 
+/* Further lines of a step's text are set in under it. */
+static void print_indented(const char *text) {
+    for (; *text; text++) {
+        putchar(*text);
+        if (*text == '\n')
+            fputs("    ", stdout);
+    }
+    putchar('\n');
+}
+
 static void take_step(void *context, const sp_check_step *step) {
     options *o = context;
-    printf("%-22s %-4s %10.1f ms  %s\n", step->name, step->status == SP_OK ? "ok" : "FAIL", step->ms, step->text);
+    printf("%-20s %-4s %9.1f ms  ", step->name, step->status == SP_OK ? "ok" : "FAIL", step->ms);
+    print_indented(step->text);
     fflush(stdout); /* the next one may hang the machine */
     json_array_append_new(o->steps,
                           json_pack("{s:s, s:b, s:s, s:f, s:s}", "step", step->name, "passed", step->status == SP_OK,
@@ -31,9 +43,12 @@ static bool save(const options *o, const sp_model *model, sp_status status) {
     const time_t t = time(NULL);
     struct tm utc;
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &utc));
+    struct utsname host = {0};
+    (void)uname(&host);
     json_t *doc =
-        json_pack("{s:s, s:s, s:s, s:b, s:O}", "superpoint", sp_version(), "time", now, "weights",
-                  model ? sp_model_get_info(model)->sha256 : "", "passed", status == SP_OK, "steps", o->steps);
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:O}", "superpoint", sp_version(), "time", now, "kernel",
+                  host.release, "machine", host.machine, "weights", model ? sp_model_get_info(model)->sha256 : "",
+                  "passed", status == SP_OK, "steps", o->steps);
     const bool saved = doc && json_dump_file(doc, o->report, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     json_decref(doc);
     return saved;
@@ -50,7 +65,9 @@ static int run(const cli *c, options *o) {
     if (!save(o, model, status))
         fprintf(stderr, "%s: the report cannot be written to %s\n", c->program, o->report);
     else
-        printf("\n%s. The report is in %s.\n", status == SP_OK ? "The chip works" : "The chip does not pass",
+        printf("\n%s. The report is in %s.\n",
+               status == SP_OK ? "The chip works"
+                               : "The chip does not pass: docs/blackhole.md, Troubleshooting, says where to look",
                o->report);
     json_decref(o->steps);
     sp_model_free(model);

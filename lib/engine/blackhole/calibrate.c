@@ -7,15 +7,17 @@
 #include "base/error.h"
 
 /*
- * Wanted range of a layer's greatest stored value. fp16 ends at 65504, which leaves a factor of 16 for pictures
- * that drive a layer harder than the synthetic ones; at 2^-4 the smallest number is still 2^-10 of the greatest. Within
- * the range nothing is scaled.
+ * Where a layer's greatest stored value may lie. fp16 ends at 65504, which leaves a factor of 16 for pictures that
+ * drive a layer harder than the synthetic ones; at 2^-4 the smallest number is still 2^-10 of the greatest. A layer
+ * within the range is not scaled. One outside is brought to its middle, not only inside: a weight is stored times the
+ * ratio of two layers' scales, and between layers at opposite ends it would leave fp16 itself.
  */
-#define GREATEST_STORED 4096.0f
-#define LEAST_STORED 0.0625f
+typedef struct span {
+    double least, middle, greatest;
+} span;
+static const span stored = {0x1p-4, 0x1p4, 0x1p12};
 /* Squares of descriptors are summed by sixteens in fp16: 16 * 32^2 = 16384. */
-#define GREATEST_DESCRIPTOR 32.0f
-#define LEAST_DESCRIPTOR 0.5f
+static const span stored_descriptor = {0.5, 4, 32};
 
 /* 256/255: the chip makes v/256 of a pixel, which is exact, and the network wants v/255. */
 #define PIXEL_SCALE (256.0 / 255.0)
@@ -108,14 +110,11 @@ static void run_picture(const sp_weights *weights, uint32_t picture, float *map[
     }
 }
 
-/* The power of two that brings `greatest` into the range, 1 if it is there already. */
-static double choose(float greatest, float least, float most) {
-    double scale = 1;
-    while (greatest > 0 && greatest * scale > most)
-        scale /= 2;
-    while (greatest > 0 && greatest * scale < least)
-        scale *= 2;
-    return scale;
+/* 1 within the span, else the power of two that brings `greatest` to its middle; 1 for a layer that is always zero. */
+static double choose(double greatest, const span *s) {
+    if (greatest == 0 || (greatest >= s->least && greatest <= s->greatest))
+        return 1;
+    return exp2(nearbyint(log2(s->middle / greatest)));
 }
 
 sp_status sp_bh_calibrate(const sp_weights *weights, bh_scales *scales, sp_error *err) {
@@ -138,9 +137,7 @@ sp_status sp_bh_calibrate(const sp_weights *weights, bh_scales *scales, sp_error
     for (uint32_t i = 0; i < SP_LAYERS; i++) {
         if (!isfinite(scales->greatest[i]))
             return sp_fail(err, SP_ERR_WEIGHTS_DATA, "blackhole: %s: activations are not finite", sp_network[i].name);
-        const bool descriptor = i == SP_DESCRIPTOR_B;
-        scales->out[i] = choose(scales->greatest[i], descriptor ? LEAST_DESCRIPTOR : LEAST_STORED,
-                                descriptor ? GREATEST_DESCRIPTOR : GREATEST_STORED);
+        scales->out[i] = choose(scales->greatest[i], i == SP_DESCRIPTOR_B ? &stored_descriptor : &stored);
     }
     return SP_OK;
 }

@@ -4,7 +4,6 @@
  */
 #include "check.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@ enum { ECHO_BYTES = 4096, DRAM_ECHO_BYTES = 65536, DRAM_ECHO_AT = 0x100000, REPE
 /* Frames on few tiles, small enough to be compared with the plain reference at once. */
 enum { SMALL_SIDE = 16, GRID_SIDE = 32 };
 #define LEAST_PCC 0.9999
+#define NOMINAL_MHZ 1350
 
 typedef struct check {
     const sp_model *model;
@@ -31,7 +31,7 @@ typedef struct check {
     bh_transport *transport;
     bh_firmware firmware;
     bh_weights weights;
-    char seen[1024]; /* text of the step that runs */
+    char seen[2048]; /* text of the step that runs; lines after the first are a table */
 } check;
 
 typedef sp_status check_step(check *c);
@@ -172,16 +172,6 @@ static sp_status run_picture(bh_device *d, picture *p, sp_error *err) {
     return status;
 }
 
-static double pearson(const float *a, const float *b, size_t n) {
-    double sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
-    for (size_t i = 0; i < n; i++)
-        sa += a[i], sb += b[i];
-    sa /= (double)n, sb /= (double)n;
-    for (size_t i = 0; i < n; i++)
-        aa += (a[i] - sa) * (a[i] - sa), bb += (b[i] - sb) * (b[i] - sb), ab += (a[i] - sa) * (b[i] - sb);
-    return ab / sqrt(aa * bb);
-}
-
 static sp_status compare(check *c, const picture *p) {
     picture r;
     const size_t n = (size_t)p->width * p->height;
@@ -190,8 +180,8 @@ static sp_status compare(check *c, const picture *p) {
                                                                         r.width, r.height, r.scores, r.descriptors))
         status = sp_fail_memory(c->err, "reference frame", n * 20);
     if (status == SP_OK) {
-        const double scores = pearson(p->scores, r.scores, n),
-                     descriptors = pearson(p->descriptors, r.descriptors, n * 4);
+        const double scores = sp_reference_correlation(p->scores, r.scores, n),
+                     descriptors = sp_reference_correlation(p->descriptors, r.descriptors, n * 4);
         say(c, "score PCC %.7f, descriptor PCC %.7f against fp32", scores, descriptors);
         if (!(scores >= LEAST_PCC && descriptors >= LEAST_PCC))
             status = sp_fail(c->err, SP_ERR_ENGINE, "blackhole: wrong results: score PCC %.7f, descriptor PCC %.7f",
@@ -229,23 +219,27 @@ static sp_status four_tiles(check *c) {
     return small_frame(c, GRID_SIDE, 2, 2);
 }
 
-/* Where the chip's own clock says that a frame went, beside the estimate. */
+/* Where the chip's own clock says that a frame went on the last tile, which is one of the largest, beside the estimate.
+ */
 static sp_status tell_layers(check *c, bh_device *d, double frame_ms) {
     struct mailbox m;
     const bh_plan *plan = sp_bh_device_plan(d);
+    const bh_chip *chip = &c->transport->chip;
     sp_frame_estimate estimate;
-    sp_status status =
-        c->transport->read(c->transport, c->transport->chip.tile[plan->tiles - 1], MAILBOX, &m, sizeof m, c->err);
-    sp_bh_estimate(plan, c->transport->chip.clock_mhz ? c->transport->chip.clock_mhz : 1350, true, &estimate);
-    say(c,
-        "%s; %.3f ms a frame by the host, %.3f ms estimated; cycles of the last tile as before+threads+after "
-        "(estimated):",
-        estimate.layout, frame_ms, estimate.frame_ms);
-    for (uint32_t i = 0; i < BH_LAYERS && status == SP_OK; i++)
-        say(c, " %u: %u+%u+%u (%.0f)", i, m.go_clock[i] - m.begin_clock[i], m.threads_clock[i] - m.go_clock[i],
-            m.end_clock[i] - m.threads_clock[i], estimate.stage[i].cycles);
-    say(c, " softmax %u, suppression %u", m.tail_clock[1] - m.tail_clock[0], m.tail_clock[2] - m.tail_clock[1]);
-    return status;
+    sp_status status = c->transport->read(c->transport, chip->tile[plan->tiles - 1], MAILBOX, &m, sizeof m, c->err);
+    if (status != SP_OK)
+        return status;
+    sp_bh_estimate(plan, chip->clock_mhz ? chip->clock_mhz : NOMINAL_MHZ, true, &estimate);
+    say(c, "\n%s; %.3f ms a frame by the host, %.3f ms estimated", estimate.layout, frame_ms, estimate.frame_ms);
+    say(c, "\ncycles on the last tile%s:", chip->simulated ? " (the simulator's say nothing about a card)" : "");
+    say(c, "\n%-36s %9s %9s %9s %9s", "layer", "before", "threads", "after", "estimated");
+    for (uint32_t i = 0; i < BH_LAYERS; i++)
+        say(c, "\n%-36s %9u %9u %9u %9.0f", estimate.stage[i].stage, m.go_clock[i] - m.begin_clock[i],
+            m.threads_clock[i] - m.go_clock[i], m.end_clock[i] - m.threads_clock[i], estimate.stage[i].cycles);
+    say(c, "\n%-36s %9u", "of it first taps", m.taps_clock - m.go_clock[0]);
+    say(c, "\n%-36s %9u\n%-36s %9u", "softmax", m.tail_clock[1] - m.tail_clock[0], "suppression, scores out",
+        m.tail_clock[2] - m.tail_clock[1]);
+    return SP_OK;
 }
 
 /* The frame asked for, again and again: the same bytes each time, and how long one takes. The simulator runs it once or
@@ -280,7 +274,7 @@ static sp_status full_frame(check *c) {
     if (status == SP_OK)
         status = compare(c, &first);
     if (status == SP_OK) {
-        say(c, "; %ux%u, %u times the same bytes; ", width, height, repeats);
+        say(c, "; %ux%u, %u times the same bytes", width, height, repeats);
         status = tell_layers(c, d, frame_ms);
     }
     sp_bh_device_free(d);
