@@ -8,6 +8,7 @@ that the cores must not execute, in the compiled programs.
     check_firmware.py SOURCE_DIR DOC [ELF_DIR OBJDUMP]   check; exit status 1 and one line a violation
     check_firmware.py --self-test SOURCE_DIR DOC         break the sources rule by rule, and see that each break is found
 """
+import functools
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ FORBIDDEN_WORDS = {4, 5, 6, 7, 8, 9, 10, 11, 16, 19, 32, 33, 34, 35, 40, 41, 42,
 STARTS_ONLY = {"noc_read", "noc_write", "noc_signal", "noc_go", "halo_piece", "halo_plane", "write_scores", "suppress"}
 
 
+@functools.lru_cache(maxsize=None)
 def strip_comments(text):
     return re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
 
@@ -51,6 +53,12 @@ def statements(body):
     return out
 
 
+@functools.lru_cache(maxsize=None)
+def parse(text):
+    """(name, body, line, statements) of every function; sources are parsed once, however often they are checked."""
+    return [(name, body, line, statements(body)) for name, body, line in functions(text)]
+
+
 class Check:
     def __init__(self, sources, doc):
         self.sources = {name: strip_comments(text) for name, text in sources.items()}
@@ -61,8 +69,8 @@ class Check:
 
     def all_functions(self):
         for name, text in self.sources.items():
-            for function, body, line in functions(text):
-                yield f"{name}:{line} {function}", function, body, statements(body)
+            for function, body, line, lines in parse(text):
+                yield f"{name}:{line} {function}", function, body, lines
 
     def run(self):
         for rule in (self.addresses, self.forbidden_words, self.config_writes, self.config_order, self.pushes,

@@ -100,13 +100,14 @@ static void every_call_fails(void **state) {
 static void every_hang_is_named(void **state) {
     (void)state;
     uint64_t slowest = 0;
+    standin chip;
+    standin_init(&chip);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
         for (uint32_t k = 0; k < ways[i].rows * ways[i].cols; k++)
             for (uint32_t layer = 0; layer < BH_LAYERS; layer++) {
-                standin chip;
                 sp_error err;
                 char place[48];
-                standin_init(&chip);
+                const uint64_t begin = chip.now_us;
                 chip.stuck = k;
                 chip.stuck_after = BH_LAYERS + layer; /* in the second frame */
                 assert_int_equal(one_life(&chip.base, &ways[i], &err), SP_ERR_ENGINE_HUNG);
@@ -115,9 +116,9 @@ static void every_hang_is_named(void **state) {
                 if (!strstr(err.text, place))
                     fail_msg("\"%s\" does not name %s", err.text, place);
                 all_held(&chip);
-                slowest = chip.now_us > slowest ? chip.now_us : slowest;
-                standin_free(&chip);
+                slowest = chip.now_us - begin > slowest ? chip.now_us - begin : slowest;
             }
+    standin_free(&chip);
     printf("  named, and all tiles held, after at most %.2f s of the chip's time\n", (double)slowest * 1e-6);
     assert_true(slowest < CLEAN_US);
 }
@@ -127,17 +128,17 @@ static void every_hang_is_named(void **state) {
 static void ends_at_any_moment(void **state) {
     (void)state;
     static uint8_t pixels[SIDE * SIDE];
+    standin chip;
+    standin_init(&chip);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
         for (uint32_t ticks = 0; ticks < 2 * BH_LAYERS; ticks++) {
-            standin chip;
             bh_device *device;
             sp_error err;
-            uint64_t now = 0;
-            standin_init(&chip);
             assert_ok(make(&chip.base, &ways[i], &device, &err), &err);
             assert_ok(sp_bh_device_prepare(device, SIDE, SIDE, &err), &err);
             assert_ok(sp_bh_device_upload(device, pixels, SIDE, &err), &err);
             assert_ok(sp_bh_device_start(device, &err), &err);
+            uint64_t now = chip.now_us;
             for (uint32_t t = 0; t < ticks; t++)
                 assert_ok(chip.base.tick(&chip.base, &now, &err), &err);
             sp_bh_device_free(device);
@@ -147,8 +148,8 @@ static void ends_at_any_moment(void **state) {
                 const struct mailbox *m = (const struct mailbox *)(chip.l1[k] + MAILBOX);
                 assert_int_equal(m->done, m->run);
             }
-            standin_free(&chip);
         }
+    standin_free(&chip);
 }
 
 int main(void) {
