@@ -14,6 +14,22 @@ const tm_command *tm_find_command(const char *name) {
     return NULL;
 }
 
+static bool one_slip(const char *a, const char *b) {
+    while (*a && *a == *b)
+        a++, b++;
+    if (!*a && !*b)
+        return true;
+    bool swapped = a[0] && a[1] && a[0] == b[1] && a[1] == b[0] && !strcmp(a + 2, b + 2);
+    return swapped || (*a && *b && !strcmp(a + 1, b + 1)) || (*a && !strcmp(a + 1, b)) || (*b && !strcmp(a, b + 1));
+}
+
+const char *tm_similar_command(const char *word) {
+    for (const tm_command *c = tm_commands; c->name; c++)
+        if (strlen(word) > 2 && one_slip(word, c->name))
+            return c->name;
+    return NULL;
+}
+
 static int index_of(const tm_command *c, const char *name, size_t len) {
     for (int i = 0; i < TM_MAX_OPTIONS && c->options[i].name; i++)
         if (strlen(c->options[i].name) == len && !strncmp(c->options[i].name, name, len))

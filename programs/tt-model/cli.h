@@ -48,6 +48,8 @@ int tm_int_value(const tm_args *a, const char *name, long min, long max, long ot
 /* The commands, ended by one without a name. */
 extern const tm_command tm_commands[];
 const tm_command *tm_find_command(const char *name);
+/* A command that differs from the word by one letter (another, one more, one less, or two swapped); or NULL. */
+const char *tm_similar_command(const char *word);
 
 void tm_print_help(const tm_command *command); /* NULL: of the program */
 int tm_parse_args(const tm_command *command, int argc, char **argv, tm_args *a, tm_error *e);

@@ -85,8 +85,12 @@ int main(int argc, char **argv) {
     const tm_command *command = tm_find_command(argv[i]);
     if (!command) {
         if (!of_python(argv[i], &e)) {
+            const char *meant = tm_similar_command(argv[i]);
             tm_fail(&e, TM_USAGE, "there is no command \"%s\"", argv[i]);
-            tm_next(&e, "`tt-model --help`");
+            if (meant)
+                tm_next(&e, "Did you mean: tt-model %s", meant);
+            else
+                tm_next(&e, "`tt-model --help`");
         }
         return usage_error(&ui, &e);
     }

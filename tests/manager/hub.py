@@ -71,6 +71,7 @@ class Hub:
         self.lock = threading.RLock()
         self.repos, self.lfs, self.tokens, self.faults = {}, {}, {}, []
         self.requests = []  # (server, method, path, headers)
+        self.moments = []  # when each of them came, in seconds
         self.served = {}  # digest or path -> bytes that went out
         self.hub = self._server(port, HubHandler)
         self.storage = self._server(0, StorageHandler)
@@ -132,6 +133,7 @@ class Hub:
         with self.lock:
             self.faults.clear()
             self.requests.clear()
+            self.moments.clear()
             self.served.clear()
 
     def take_fault(self, path):
@@ -160,6 +162,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def record(self):
         with self.world.lock:
             self.world.requests.append((self.place, self.command, self.path, dict(self.headers)))
+            self.world.moments.append(time.monotonic())
 
     def reply(self, status, body=b"", headers=(), content_type="application/json"):
         if not isinstance(body, bytes):

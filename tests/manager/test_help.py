@@ -50,6 +50,8 @@ class Help(ManagerTest):
                      ["logs", "a/b", "--tail", "-1"], ["logs", "a/b", "--since", "soon"], ["stop", "word"], ["rm"],
                      ["completion", "tcsh"], ["serve", "a/b", "--port", "x"], ["pull", "a/b", "--json=1"]):
             self.fails(2, *args)
+        for word, meant in (("serv", "serve"), ("pul", "pull"), ("lsit", "list"), ("staop", "stop"), ("legs", "logs")):
+            self.assertIn("Did you mean: tt-model %s\n" % meant, self.fails(2, word, "x/y").err)
         for word in ("package-thin", "whitelist", "unwhitelist"):
             self.assertIn("of the Python tt-model", self.fails(7, word, "x").err)
         self.assertEqual(self.fails(2, "stop", "word", "--json").json()["error"]["code"], "USAGE")

@@ -202,6 +202,7 @@ class Native(ManagerTest):
         path.write_text(json.dumps(dict(state, boot_id="another-boot")))
         # What systemd would run: quotes and specifiers as it reads them.
         lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line)
+        self.assertIn("/a $b%%n/c", lines["Environment"])
         word = lambda text: text.replace("%%", "%").replace('\\"', '"')
         name, value = word(lines["Environment"].strip('"')).split("=", 1)
         program, command = re.fullmatch(r'"(.*)" (\w+)', lines["ExecStart"]).groups()

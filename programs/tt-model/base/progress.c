@@ -3,6 +3,7 @@
 #include "text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SAMPLE_SECONDS 0.5    /* the rate shown is that between now and up to TM_RATE_SAMPLES of these ago */
 #define RATE_FROM_SECONDS 1.0 /* a rate over less than this would only confuse */
@@ -74,27 +75,33 @@ static int prefix_of(const char *s, int columns) {
     return (int)(at - s);
 }
 
+static char *row(const tm_progress *p, const char *frame, const char *label, int label_columns, bool bar,
+                 const char *detail, double seconds) {
+    tm_buf b = {0};
+    char clock[32];
+    int shown = prefix_of(label, label_columns);
+    tm_buf_printf(&b, "  %s %.*s%s", frame, shown, label, label[shown] ? "…" : "");
+    if (p->done || p->total)
+        add_progress(&b, p, bar);
+    else if (detail)
+        tm_buf_printf(&b, "  %s", detail);
+    clock_text(seconds, clock);
+    if (!p->total)
+        tm_buf_printf(&b, "  %s", clock);
+    return tm_buf_take(&b);
+}
+
 char *tm_progress_row(const tm_progress *p, const char *frame, const char *label, const char *detail, double seconds,
                       int columns) {
-    char clock[32];
-    for (int bar = columns >= BAR_MIN_COLUMNS, width = tm_columns(label);;) {
-        tm_buf b = {0};
-        int shown = prefix_of(label, width);
-        tm_buf_printf(&b, "  %s %.*s%s", frame, shown, label, label[shown] ? "…" : "");
-        if (p->done || p->total)
-            add_progress(&b, p, bar);
-        else if (detail)
-            tm_buf_printf(&b, "  %s", detail);
-        clock_text(seconds, clock);
-        if (!p->total)
-            tm_buf_printf(&b, "  %s", clock);
-        int over = tm_columns(b.data) - (columns - 1);
-        if (over <= 0 || (!bar && width <= LABEL_MIN_COLUMNS))
-            return tm_buf_take(&b);
-        if (bar)
-            bar = 0;
-        else
-            width = width - over - 1 > LABEL_MIN_COLUMNS ? width - over - 1 : LABEL_MIN_COLUMNS;
-        tm_buf_free(&b);
+    int full = tm_columns(label);
+    for (int bar = columns >= BAR_MIN_COLUMNS;; bar = 0) {
+        char *text = row(p, frame, label, full, bar, detail, seconds);
+        int over = tm_columns(text) - (columns - 1);
+        if (over <= 0)
+            return text;
+        free(text);
+        int width = full - over - 1; /* and one for the mark that says it was cut */
+        if (width >= LABEL_MIN_COLUMNS || !bar)
+            return row(p, frame, label, width > LABEL_MIN_COLUMNS ? width : LABEL_MIN_COLUMNS, bar, detail, seconds);
     }
 }

@@ -23,7 +23,7 @@ void tm_progress_measure(tm_progress *p, double now);
 /* Columns that text takes: code points, since all that is drawn here is one column wide. */
 int tm_columns(const char *s);
 
-/* The row: without its bar, then with a shorter label, when it is wider than `columns`. Fresh. */
+/* The row: with a shorter label, then without its bar, when it is wider than `columns`. Fresh. */
 char *tm_progress_row(const tm_progress *p, const char *frame, const char *label, const char *detail, double seconds,
                       int columns);
 

@@ -267,8 +267,8 @@ static json_t *lines_of(const char *text) {
 }
 
 static void error_text(const char *title, const tm_error *e, const char *evidence) {
-    fprintf(stderr, "%s✗ %s%s%s\n", paint("\x1b[31m"), title ? title : "", title ? " — " : "", e->what);
-    fputs(paint("\x1b[0m"), stderr);
+    fprintf(stderr, "%s✗ %s%s%s%s\n", paint("\x1b[31m"), title ? title : "", title ? " — " : "", e->what,
+            paint("\x1b[0m"));
     if (*e->why)
         fprintf(stderr, "  %s\n", e->why);
     if (evidence && *evidence) {
@@ -305,12 +305,7 @@ void tm_ui_error(const char *title, const tm_error *e, const char *evidence) {
     error_text(title, e, evidence);
 }
 
-static void card_line(const char *text, const char *style, int width) {
-    int pad = width - 4 - tm_columns(text);
-    fprintf(stderr, "│ %s%s%s%*s │\n", style, text, *style ? "\x1b[0m" : "", pad > 0 ? pad : 0, "");
-}
-
-void tm_ui_card(const char *title, const char *rows[][2], int count, const char *footer) {
+void tm_ui_card(const char *title, const char *rows[][2], int count) {
     if (ui.events)
         return;
     erase_row();
@@ -318,19 +313,14 @@ void tm_ui_card(const char *title, const char *rows[][2], int count, const char 
     for (int i = 0; i < count; i++)
         if (tm_columns(rows[i][1]) + 14 > width)
             width = tm_columns(rows[i][1]) + 14;
-    if (footer && tm_columns(footer) + 4 > width)
-        width = tm_columns(footer) + 4;
     fprintf(stderr, "╭─ %s%s%s ", paint("\x1b[1m"), title, paint("\x1b[0m"));
     for (int i = tm_columns(title) + 5; i < width; i++)
         fputs("─", stderr);
     fputs("╮\n", stderr);
     for (int i = 0; i < count; i++) {
-        char *text = tm_fmt("%-9s %s", rows[i][0], rows[i][1]);
-        card_line(text, "", width);
-        free(text);
+        int pad = width - 14 - tm_columns(rows[i][1]);
+        fprintf(stderr, "│ %s%-9s%s %s%*s │\n", paint("\x1b[2m"), rows[i][0], paint("\x1b[0m"), rows[i][1], pad, "");
     }
-    if (footer)
-        card_line(footer, paint("\x1b[2m"), width);
     fputs("╰", stderr);
     for (int i = 2; i < width; i++)
         fputs("─", stderr);

@@ -57,8 +57,8 @@ void tm_event_container(const char *id, const char *endpoint);
  * ("serve owner/name"). `evidence` (may be NULL) is the tail of a log. */
 void tm_ui_error(const char *title, const tm_error *e, const char *evidence);
 
-/* A box of `rows` pairs (label, text) with a title and a footer, on stderr. */
-void tm_ui_card(const char *title, const char *rows[][2], int count, const char *footer);
+/* A box of `rows` pairs (label, text) with a title, on stderr. */
+void tm_ui_card(const char *title, const char *rows[][2], int count);
 
 /* Ask a yes/no question on the terminal; false when there is none. */
 bool tm_ui_confirm(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

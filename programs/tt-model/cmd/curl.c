@@ -178,7 +178,8 @@ static int send_picture(const question *q, bool print, tm_error *e) {
         if (!rc && status >= 300)
             rc = refused(status, &answer, e);
         if (!rc)
-            printf("%s\n", answer.data ? answer.data : "");
+            printf("%s%s", answer.data ? answer.data : "",
+                   answer.len && answer.data[answer.len - 1] == '\n' ? "" : "\n");
         tm_list_free(&headers);
     }
     tm_buf_free(&data);

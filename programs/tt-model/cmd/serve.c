@@ -33,14 +33,17 @@ void tm_serve_ready(const tm_serve *s, const char *server, int port, double seco
         tm_note("✓", "%s ready  %s", name, tm_human_seconds(seconds, took));
         bool vllm = tm_starts_with(s->manifest.kind, "vllm");
         char *models = tm_fmt("curl %s/v1/models", endpoint), *docs = tm_fmt("%s/docs", endpoint);
-        char *footer = tm_fmt("tt-model logs %s -f · tt-model stop %s", name, name);
-        const char *rows[3][2] = {{"endpoint", endpoint},
-                                  {"models", models},
-                                  {vllm ? "try" : "docs", vllm ? "tt-model curl \"hello\"" : docs}};
-        tm_ui_card(server, rows, 3, footer);
+        char *logs = tm_fmt("tt-model logs %s -f", name), *stop = tm_fmt("tt-model stop %s", name);
+        const char *rows[][2] = {{"endpoint", endpoint},
+                                 {"models", models},
+                                 {vllm ? "try" : "docs", vllm ? "tt-model curl \"hello\"" : docs},
+                                 {"logs", logs},
+                                 {"stop", stop}};
+        tm_ui_card(server, rows, sizeof rows / sizeof *rows);
         free(models);
         free(docs);
-        free(footer);
+        free(logs);
+        free(stop);
     }
     free(endpoint);
 }

@@ -13,7 +13,7 @@ static const struct {
     const char *repo, *terms;
 } known[] = {
     {"magic-leap-community/superpoint",
-     "Magic Leap's licence: academic or non-profit organisations only, for noncommercial research only"},
+     "Magic Leap's licence, for academic or non-profit organisations and noncommercial research only"},
 };
 
 void tm_licence_notice(const tm_hub_repo *repo, const char *endpoint) {
@@ -26,7 +26,7 @@ void tm_licence_notice(const tm_hub_repo *repo, const char *endpoint) {
     const char *slash = strchr(repo->id, '/');
     char *mark = tm_root_file("licences/%.*s__%s", (int)(slash - repo->id), repo->id, slash + 1);
     if (!tm_exists(mark)) {
-        tm_note("!", "the weights %s come under: %s.", repo->id, terms);
+        tm_note("!", "the weights %s come under %s.", repo->id, terms);
         tm_say("  Read it before you use them: %s/%s", endpoint, repo->id);
         tm_write_file(mark, terms, strlen(terms), NULL);
     }
