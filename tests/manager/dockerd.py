@@ -127,4 +127,9 @@ class Engine:
                 pass  # it hangs or is half up: what it runs goes with it
         self.stop()
         self.log.close()
+        # A network namespace, or a file system of a container that was killed, may still be mounted.
+        with open("/proc/self/mounts") as mounts:
+            left = [line.split()[1] for line in mounts if line.split()[1].startswith(str(self.dir) + "/")]
+        for place in reversed(left):
+            subprocess.run(["umount", place], check=True)
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -134,6 +134,24 @@ class Docker(DockerTest):
         self.assertEqual(stop.returncode, 0, err)
         self.assertEqual(json.loads(out)["servers"][0]["outcome"], "killed")
 
+    def test_container_of_the_python_tool(self):
+        """Started with its labels, which do not name the repository: the image's own label does."""
+        built = self.install()
+        label = "org.tenstorrent.tt-model"
+        done = self.engine.docker("run", "-d", "--name", CONTAINER, "--label", label + "=superpoint-p150", "--label",
+                                  label + ".profile=cpu", "--ipc", "host", "-p", "20077:20077", built["image"], "python", "-m",
+                                  "uvicorn", "--host", "0.0.0.0", "--port", "20077", "--lifespan", "on", "superpoint:serve")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = self.ok("ps", "--json").json()["served"][0]
+        self.assertEqual((row["name"], row["profile"], row["port"], row["status"]), (PACKAGE, "cpu", 20077, "running"))
+        self.assertIn("running already, on port 20077", self.fails(1, "serve", PACKAGE, "--profile", "cpu").err)
+        deadline = time.monotonic() + 60
+        while "startup complete" not in (lambda done: done.out + done.err)(self.ok("logs", PACKAGE)):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        self.assertEqual(self.ok("stop", PACKAGE, "--json").json()["servers"][0]["outcome"], "clean")
+        self.assertEqual(self.engine.containers(), [])
+
     def test_comes_back_with_docker(self):
         """--restart: after a restart of the machine, which ends and starts Docker, the server is there again."""
         self.install()

@@ -294,6 +294,56 @@ class Pull(ManagerTest):
         self.assertFalse(self.repo_dir(WEIGHTS_REPO).exists())
         self.assertEqual(json.loads((self.root / "installed.json").read_text()), {})
 
+    def test_what_the_python_tool_left(self):
+        """An index and a manifest as its version 0.1.0 writes them, with a venv bundle beside: read, served with the
+        very flags that it would use, and left as they are where they are not ours."""
+        other = {"repo_id": "some/bundle", "container": False, "venv": "/somewhere", "arch": "wormhole_b0"}
+        pulled = self.root / "pulled/changh95__superpoint-p150/tt_kernel_manifest.json"
+        digest = "sha256:" + "0123456789ab" + "0" * 52
+        doc = manifest(digest, weights={"repo": WEIGHTS_REPO, "revision": "7" * 40, "allow_patterns": None},
+                       serve={"port": 8000, "hardware": "p150", "mesh_device": "P150", "args": [], "env": {"TT_FUSED": "1"}},
+                       serve_profiles=[{"name": "default"}], default_profile=None, verify=[], card=None,
+                       built={"repo": PACKAGE, "tt_model_version": "0.1.0", "tt_metal": {"sha": "8b98410e", "dirty": False}})
+        doc.update(kernel_count=0, fast_path_kernels=None, mesh=None, entrypoint=None, deps={}, auxiliary_weights=[])
+        pulled.parent.mkdir(parents=True)
+        pulled.write_text(json.dumps(doc, indent=2))
+        record = {"repo_id": PACKAGE, "container": True, "image": "tt-model/superpoint-p150:0123456789ab",
+                  "revision": self.sha, "manifest": str(pulled), "arch": "blackhole", "image_digest": digest,
+                  "image_loaded_id": digest, "profile": "default", "profiles": ["default"]}
+        (self.root / "installed.json").write_text(json.dumps({"some/bundle": other, PACKAGE: record}, indent=2))
+        self.hub.clear()
+        rows = self.ok("list").out
+        self.assertIn(PACKAGE + "  container  blackhole  image 0123456789ab", rows)
+        self.assertIn("some/bundle", rows)
+        self.assertEqual(self.ok("profiles", PACKAGE, "--json").json()[0]["chips"], 1)
+        words = self.ok("serve", PACKAGE, "--print", "--local-only").out.split()
+        end = words.index(record["image"])
+        pairs = sorted(zip(words[3:end:2], words[4:end:2]))
+        hf, own, name = self.tmp / ".cache/huggingface", self.root / "superpoint-p150", "org.tenstorrent.tt-model"
+        snapshot = "/hf/hub/models--magic-leap-community--superpoint/snapshots/" + "7" * 40
+        self.assertEqual(pairs, sorted([
+            ("--name", "tt-model-superpoint-p150-default"), ("--user", "%d:%d" % (os.getuid(), os.getgid())),
+            ("--label", name + "=superpoint-p150"), ("--label", name + ".profile=default"), ("--label", name + ".repo=" + PACKAGE),
+            ("--device", "/dev/tenstorrent:/dev/tenstorrent"), ("--ipc", "host"),
+            ("--mount", "type=bind,src=/dev/hugepages-1G,dst=/dev/hugepages-1G"),
+            ("--volume", "%s:/hf" % hf), ("--env", "HF_HOME=/hf"),
+            ("--volume", "%s/cache:/cache" % own), ("--env", "TT_METAL_CACHE=/cache"),
+            ("--volume", "%s/weights:/weight-cache" % own), ("--env", "TT_DIT_CACHE_DIR=/weight-cache"),
+            ("--volume", "%s/tensors:/tensor-cache" % own), ("--env", "TT_CACHE_PATH=/tensor-cache"),
+            ("--publish", "20000:20000"), ("--env", "HF_MODEL=" + snapshot), ("--env", "MESH_DEVICE=P150"),
+            ("--env", "TT_FUSED=1"), ("--env", "TT_MESH_SHAPE=1x1"), ("--env", "TT_MODEL_WEIGHTS_REVISION=" + "7" * 40),
+            ("--env", "TT_MESH_GRAPH_DESC_PATH=/opt/tt-metal/tt_metal/fabric/mesh_graph_descriptors/"
+             "p150_mesh_graph_descriptor.textproto")]))
+        self.assertEqual(" ".join(words[end + 1 :]), "python -m uvicorn --host 0.0.0.0 --port 20000 --lifespan on server:app")
+        self.assertEqual(self.hub.requests, [])
+        # Our pull keeps what it does not know, and writes a record that has all that the other one has.
+        self.ok("pull", PACKAGE)
+        index = json.loads((self.root / "installed.json").read_text())
+        self.assertEqual(index["some/bundle"], other)
+        self.assertLessEqual(set(record) - {"image_loaded_id"}, set(index[PACKAGE]))
+        self.ok("rm", PACKAGE)
+        self.assertEqual(json.loads((self.root / "installed.json").read_text()), {"some/bundle": other})
+
     def test_login_search_version(self):
         self.hub.tokens["hf_new"] = {"name": "me"}
         self.assertIn("Logged in as me", self.ok("login", "--token", "hf_new").out)
