@@ -6,15 +6,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
 enum {
     MAX_THREADS = 1024,
+    CACHE_LINE = 64,
     /* Spins before sleeping: about 50 us of `pause`, longer than the serial gap between two layers. */
     SPINS = 2000,
-    /* Shared work: the smallest range is this part of a thread's even share. Each range costs what the
-     * first rows of a fused pair cost twice over. */
+    /* The smallest part that is taken, of a thread's even share. Each part costs what the first rows of a
+     * fused pair cost twice over. */
     SMALLEST_PART = 16
 };
 
@@ -22,6 +24,7 @@ typedef struct worker {
     struct sp_pool *pool;
     uint32_t index;
     pthread_t thread;
+    _Alignas(CACHE_LINE) atomic_uint_least64_t share; /* what nobody has taken of its items: pack_range */
 } worker;
 
 struct sp_pool {
@@ -29,15 +32,14 @@ struct sp_pool {
     sp_pool_task *task;
     void *context;
     size_t items;
-    bool shared;            /* ranges are taken from `next`; else each thread has its own */
-    atomic_size_t next;     /* first item that nobody has taken */
+    bool shared;            /* parts of the threads' shares are taken one by one; else each is run as a whole */
     atomic_uint generation; /* rises by one at each run */
     atomic_uint pending;    /* workers that have not finished this run */
     atomic_uint sleepers;
     atomic_bool stop;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    worker *workers; /* threads - 1 */
+    worker *workers; /* one for each thread; the first is the caller */
     uint32_t started;
 };
 
@@ -49,28 +51,52 @@ static inline void relax(void) {
 #endif
 }
 
-/* Take a range of shared work: half of an even share of what is left. */
-static bool take_range(sp_pool *pool, size_t *first, size_t *last) {
+/* First item of a thread's even share. */
+static size_t share_start(const sp_pool *pool, uint32_t index) {
+    return pool->items * index / pool->threads;
+}
+
+/* Items [first, last) in one word, so that owner and thief change both at once. */
+static uint64_t pack_range(size_t first, size_t last) {
+    return (uint64_t)first << 32 | (uint64_t)last;
+}
+
+/*
+ * Take a part of a thread's share: three quarters of what is left of one's own, from its beginning; half of
+ * another's, from its end. No less than the smallest part, as long as there is that much.
+ */
+static bool take_part(sp_pool *pool, worker *from, bool own, size_t *first, size_t *last) {
     const size_t least = pool->items / ((size_t)pool->threads * SMALLEST_PART) + 1;
-    *first = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&from->share, memory_order_relaxed), rest;
     do {
-        if (*first >= pool->items)
+        const size_t begin = (size_t)(seen >> 32), end = (size_t)(seen & UINT32_MAX), left = end - begin;
+        if (left == 0)
             return false;
-        const size_t left = pool->items - *first, part = left / (2 * (size_t)pool->threads);
-        *last = *first + (part > least ? part : least < left ? least : left);
+        size_t part = own ? left - left / 4 : left / 2;
+        part = part > least ? part : least < left ? least : left;
+        *first = own ? begin : end - part;
+        *last = *first + part;
+        rest = own ? pack_range(*last, end) : pack_range(begin, *first);
     } while (
-        !atomic_compare_exchange_weak_explicit(&pool->next, first, *last, memory_order_relaxed, memory_order_relaxed));
+        !atomic_compare_exchange_weak_explicit(&from->share, &seen, rest, memory_order_relaxed, memory_order_relaxed));
     return true;
+}
+
+static void run_shared(sp_pool *pool, uint32_t index) {
+    size_t first, last;
+    for (uint32_t i = 0; i < pool->threads; i++) {
+        worker *from = &pool->workers[(index + i) % pool->threads];
+        while (take_part(pool, from, i == 0, &first, &last))
+            pool->task(pool->context, first, last, index);
+    }
 }
 
 static void run_part(sp_pool *pool, uint32_t index) {
     if (pool->shared) {
-        for (size_t first, last; take_range(pool, &first, &last);)
-            pool->task(pool->context, first, last, index);
+        run_shared(pool, index);
         return;
     }
-    size_t first = pool->items * index / pool->threads;
-    size_t last = pool->items * (index + 1) / pool->threads;
+    const size_t first = share_start(pool, index), last = share_start(pool, index + 1);
     if (first < last)
         pool->task(pool->context, first, last, index);
 }
@@ -123,7 +149,9 @@ static void run(sp_pool *pool, size_t items, bool shared, sp_pool_task *task, vo
     pool->context = context;
     pool->items = items;
     pool->shared = shared;
-    atomic_store(&pool->next, 0);
+    for (uint32_t i = 0; shared && i < pool->threads; i++)
+        atomic_store_explicit(&pool->workers[i].share, pack_range(share_start(pool, i), share_start(pool, i + 1)),
+                              memory_order_relaxed);
     atomic_store(&pool->pending, pool->threads - 1);
     announce(pool);
     run_part(pool, 0);
@@ -163,16 +191,18 @@ sp_status sp_pool_create(uint32_t threads, sp_pool **out, sp_error *err) {
     pool->threads = threads;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
-    pool->workers = calloc(threads, sizeof *pool->workers);
+    pool->workers = aligned_alloc(CACHE_LINE, threads * sizeof *pool->workers);
     if (!pool->workers) {
         sp_pool_free(pool);
         return sp_fail_memory(err, "thread pool", threads * sizeof *pool->workers);
     }
-    for (uint32_t i = 0; i + 1 < threads; i++) {
-        pool->workers[i] = (worker){.pool = pool, .index = i + 1};
+    memset(pool->workers, 0, threads * sizeof *pool->workers);
+    for (uint32_t i = 1; i < threads; i++) {
+        pool->workers[i].pool = pool;
+        pool->workers[i].index = i;
         if (start_worker(&pool->workers[i]) != 0) {
             sp_pool_free(pool);
-            return sp_fail(err, SP_ERR_MEMORY, "threads: only %u of %u could be started", i + 1, threads);
+            return sp_fail(err, SP_ERR_MEMORY, "threads: only %u of %u could be started", i, threads);
         }
         pool->started++;
     }
@@ -185,7 +215,7 @@ void sp_pool_free(sp_pool *pool) {
         return;
     atomic_store(&pool->stop, true);
     announce(pool);
-    for (uint32_t i = 0; i < pool->started; i++)
+    for (uint32_t i = 1; i <= pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->mutex);

@@ -21,8 +21,11 @@ uint32_t sp_pool_threads(const sp_pool *pool);
 /* Divide [0, items) evenly, one range a thread, and return when all have been done. One caller at a time. */
 void sp_pool_run(sp_pool *pool, size_t items, sp_pool_task *task, void *context);
 
-/* The same, but threads come back for more: ranges become smaller towards the end, so that one that is slow, or that
- * something else keeps from its processor, holds up the others by little. */
+/*
+ * The same for fewer than 2^32 items, but a thread that has finished its share takes from the others' ends: one that is
+ * slow, or that something else keeps from its processor, holds up the others by little. Otherwise each does what it
+ * did before, and finds it in its own cache.
+ */
 void sp_pool_share(sp_pool *pool, size_t items, sp_pool_task *task, void *context);
 
 #endif

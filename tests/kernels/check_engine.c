@@ -30,7 +30,7 @@ static const promise promises[] = {
 };
 
 /* Narrow, odd numbers of cells, one cell, enough rows for several bands, and wide enough for several columns. */
-static const uint32_t sizes[][2] = {{8, 8}, {24, 16}, {72, 40}, {168, 104}, {16, 264}, {1048, 24}};
+static const uint32_t sizes[][2] = {{8, 8}, {24, 16}, {72, 40}, {168, 104}, {16, 264}, {2056, 8}};
 enum { PHOTOGRAPH_SIZE = 3 };
 
 typedef enum filling { RANDOM, BLACK, WHITE, STRIPES, PHOTOGRAPH, FILLINGS } filling;

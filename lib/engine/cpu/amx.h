@@ -2,7 +2,7 @@
 #ifndef SP_ENGINE_CPU_AMX_H
 #define SP_ENGINE_CPU_AMX_H
 
-#include "engine/cpu/block.h"
+#include "engine/cpu/store.h"
 
 enum {
     PREFETCH = 1 /* tile loads do not set off the processor's own */
@@ -37,9 +37,10 @@ static inline void load_tiles(const uint8_t *from) {
 /*
  * The sums of a block: four accumulators (0...3), for each step of 64 bytes of inputs two tiles of pixels (4, 5)
  * and two of weights (6, 7): four loads for four products, half of what the load ports can do while the products
- * run. START(tile, half) sets an accumulator off, MULTIPLY(tile, a, b) is the product.
+ * run. START(tile, half) sets an accumulator off, MULTIPLY(tile, a, b) is the product; BETWEEN is done after every
+ * `kernel` steps.
  */
-#define AMX_BLOCK(b, kernel, START, MULTIPLY)                                                                          \
+#define AMX_BLOCK(b, kernel, START, MULTIPLY, BETWEEN)                                                                 \
     do {                                                                                                               \
         const uint8_t *w = (b)->w;                                                                                     \
         START(0, 0);                                                                                                   \
@@ -49,7 +50,7 @@ static inline void load_tiles(const uint8_t *from) {
         for (int ky = 0; ky < (kernel); ky++) {                                                                        \
             const ptrdiff_t left = ((ptrdiff_t)(b)->x - (kernel) / 2) * SP_LINE;                                       \
             const uint8_t *above = (b)->rows[ky] + left, *below = (b)->rows[ky + 1] + left;                            \
-            for (uint32_t g = 0; g < (b)->groups; g++, above += (b)->pitch, below += (b)->pitch)                       \
+            for (uint32_t g = 0; g < (b)->groups; g++, above += (b)->pitch, below += (b)->pitch) {                     \
                 _Pragma("GCC unroll 3") for (int kx = 0; kx < (kernel); kx++, w += WEIGHT_BYTES) {                     \
                     _tile_loadd(4, above + kx * SP_LINE, SP_LINE);                                                     \
                     _tile_loadd(6, w, SP_LINE);                                                                        \
@@ -60,6 +61,8 @@ static inline void load_tiles(const uint8_t *from) {
                     MULTIPLY(2, 5, 6);                                                                                 \
                     MULTIPLY(3, 5, 7);                                                                                 \
                 }                                                                                                      \
+                BETWEEN;                                                                                               \
+            }                                                                                                          \
         }                                                                                                              \
         uint8_t *sums = (uint8_t *)(b)->sums;                                                                          \
         _tile_stored(0, sums, SP_LINE);                                                                                \
@@ -67,6 +70,12 @@ static inline void load_tiles(const uint8_t *from) {
         _tile_stored(2, sums + 2 * WEIGHT_BYTES, SP_LINE);                                                             \
         _tile_stored(3, sums + 3 * WEIGHT_BYTES, SP_LINE);                                                             \
     } while (0)
+
+/* Pixels of the block before to store between steps, so that all of them are by the last. */
+static inline uint32_t share_of(const finished *f, const block *b, int kernel) {
+    const uint32_t times = (uint32_t)kernel * b->groups;
+    return (f->count + times - 1) / times;
+}
 
 /* How fast products of tiles that stay where they are can be: four accumulators, as in a block. */
 #define AMX_PEAK(data, rounds, MULTIPLY)                                                                               \

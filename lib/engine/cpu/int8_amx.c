@@ -1,9 +1,11 @@
 /* Mixed precision on AMX tiles. */
 #include "engine/cpu/amx.h"
 
-static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel) {
+static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel, const sink *to,
+                                                             finished *f, const int pool, const ending end) {
+    const uint32_t share = share_of(f, b, kernel);
 #define START(tile, half) _tile_zero(tile)
-    AMX_BLOCK(b, kernel, START, _tile_dpbusd);
+    AMX_BLOCK(b, kernel, START, _tile_dpbusd, store_some(to, f, share, pool, end));
 #undef START
 }
 

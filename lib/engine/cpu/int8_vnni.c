@@ -1,7 +1,9 @@
 /* Mixed precision on AVX-512's dot products. */
 #include "engine/cpu/vnni.h"
 
-static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel) {
+static inline __attribute__((always_inline)) void accumulate(const block *b, const int kernel, const sink *to,
+                                                             finished *f, const int pool, const ending end) {
+    (void)to, (void)f, (void)pool, (void)end;
     vnni_block(b, kernel, 1);
 }
 

@@ -18,9 +18,9 @@
 enum {
     /* Rows between the layers (all windows together) that a band may fill. */
     WINDOW_BYTES = 24 << 20,
-    /* Rows of layer 0 that a thread keeps for layer 1: half of the smallest second-level cache that is common. A
-     * wide frame is cut into columns for it. */
-    FIRST_BYTES = 512 << 10,
+    /* Rows of layer 0 that a thread keeps for layer 1: half of the second-level cache where bf16 is the usual
+     * precision. A wider frame is cut into columns for it. */
+    FIRST_BYTES = 1 << 20,
     /* Columns overlap by a block on each side, of which layer 1 needs one pixel. */
     MARGIN = SP_BLOCK_PIXELS,
     /* Fewest rows of cells in a band: below that, threads wait for each other more than they work. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "engine/cpu/block.h"
+#include "engine/cpu/store.h"
 
 enum {
     PREFETCH = 0, /* the processor sees these loads coming */
