@@ -1,5 +1,6 @@
 /* unit.c - the manager's own arithmetic: names, merging, boards, orders, times, addresses. */
 #include "base/fs.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "hub/cache.h"
 #include "hub/http.h"
@@ -132,11 +133,33 @@ static void shell_words(void **state) {
     tm_buf_free(&b);
 }
 
+/* On every terminal that is wide enough for a few letters the row takes less than a line; the bar stays at 80. */
+static void progress_row(void **state) {
+    (void)state;
+    const char *label = "weights magic-leap-community/superpoint@734450e9";
+    tm_progress p = {.total = 2600000, .bytes = true};
+    for (double t = 0; t < 8; t += 0.5) {
+        p.done = (uint64_t)(300000 * t);
+        tm_progress_measure(&p, t);
+        for (int columns = 64; columns < 200; columns++) {
+            char *row = tm_progress_row(&p, "*", label, NULL, t, columns);
+            assert_true(tm_columns(row) < columns);
+            assert_true(columns < 80 || strstr(row, "▏"));
+            assert_true(columns < 140 || strstr(row, label));
+            free(row);
+        }
+    }
+    assert_int_equal(p.rate, 300000);
+    char *row = tm_progress_row(&p, "*", "x", NULL, 0, 80);
+    assert_string_equal(row, "  * x  ▕████████████░░▏ 2.2 MB/2.6 MB · 86% · 300.0 kB/s · 0:01 left");
+    free(row);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),    cmocka_unit_test(boards_and_meshes), cmocka_unit_test(merging),
         cmocka_unit_test(orders),   cmocka_unit_test(times_and_sizes),   cmocka_unit_test(addresses),
-        cmocka_unit_test(patterns), cmocka_unit_test(shell_words),
+        cmocka_unit_test(patterns), cmocka_unit_test(shell_words),       cmocka_unit_test(progress_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
