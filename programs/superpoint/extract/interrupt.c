@@ -1,14 +1,16 @@
 #include "extract/interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
-/* A handler can reach nothing but a global. */
-static volatile sig_atomic_t asked;
+/* A handler can reach nothing but a global; threads read it too. Lock-free, so that the handler may write it. */
+static atomic_bool asked;
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a signal handler must not wait for a lock");
 
 static void note(int number) {
     (void)number;
-    asked = 1;
+    atomic_store(&asked, true);
 }
 
 void interrupt_catch(void) {
@@ -18,5 +20,5 @@ void interrupt_catch(void) {
 }
 
 bool interrupt_asked(void) {
-    return asked != 0;
+    return atomic_load(&asked);
 }
