@@ -131,16 +131,26 @@ def many_clients(server, request, count, seconds):
 
 def forward_alone(jpeg, seconds):
     """Pictures a second that the forward pass allows, one frame after another with all threads."""
-    from libsuperpoint import Library
-    library = Library()
+    import ctypes
+    from libsuperpoint import Error, Frame, Library, frame_of
+    library, error = Library(), Error()
     plane = library.frame(jpeg)
-    engine = library.engine(os.path.join(TREE, "weights/superpoint.safetensors"), engine="cpu")
-    engine.run(plane)
-    times, end = [], time.monotonic() + seconds
-    while time.monotonic() < end or len(times) < 5:
-        engine.run(plane)
-        times.append(engine.maps.forward_ms)
-    return 1e3 / statistics.mean(times)
+    engine = library.engine(os.path.join(TREE, "weights/superpoint.safetensors"), engine="cpu", precision="auto")
+    frame = frame_of(plane)
+    frames = (ctypes.POINTER(Frame) * 1)(ctypes.pointer(frame))
+
+    def run():
+        library.check(library.lib.sp_engine_run(engine.handle, frames, ctypes.c_size_t(1), ctypes.byref(engine.maps),
+                                                ctypes.byref(error)), error)
+
+    run()
+    count, start = 0, time.monotonic()
+    while time.monotonic() < start + seconds:
+        run()
+        count += 1
+    rate = count / (time.monotonic() - start)
+    engine.close()
+    return rate
 
 
 def load(servers, jpeg, packed, args):
