@@ -109,7 +109,7 @@ def share(net, log_scale, workers):
     """Averages gradients and batch statistics over the workers, in one message."""
     if workers == 1:
         return
-    parts = [p.grad for p in net.parameters()] + [log_scale.grad] + [b for b in net.buffers() if b.is_floating_point()]
+    parts = [p.grad for p in net.parameters() if p.grad is not None] + [log_scale.grad] + [b for b in net.buffers() if b.is_floating_point()]
     flat = torch.cat([p.flatten() for p in parts])
     dist.all_reduce(flat)
     flat /= workers
@@ -136,6 +136,8 @@ def work(rank, o):
     torch.manual_seed(o.seed)
     pool = Pool(o.pool)
     net = Net().to(o.device, memory_format=torch.channels_last).train()
+    for c in net.conv[:o.frozen]:
+        c.requires_grad_(False)
     log_scale = torch.nn.Parameter(torch.tensor(math.log(14.0), device=o.device))
     opt = torch.optim.AdamW([{"params": [p for p in net.parameters() if p.ndim > 1], "weight_decay": 1e-3},
                              {"params": [p for p in net.parameters() if p.ndim <= 1] + [log_scale], "weight_decay": 0.0}],
@@ -192,6 +194,8 @@ def options(argv=None):
     a.add_argument("--warmup", type=int, default=200)
     a.add_argument("--ramp", type=int, default=3000, help="steps until views are as strong as they get")
     a.add_argument("--weight", type=float, default=8.0, help="of the detector's loss; the descriptor's counts 1")
+    a.add_argument("--frozen", type=int, default=0, choices=(0, 1, 2),
+                   help="layers from the front that stay as they are: the two at full resolution cost half of a step and learn first")
     a.add_argument("--average", type=float, default=0.998)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--device", default="cpu")
