@@ -105,8 +105,8 @@ class Corner:
         return peaks(r, radius, limit=limit)[0], None
 
 
-def make(name, device="cpu", threads=1):
-    """A method by name: sift, orb, akaze, fast, harris, shi, or a path to weights."""
+def make(name, device="cpu", threads=1, threshold=0.0):
+    """A method by name: sift, orb, akaze, fast, harris, shi, or a path to weights, whose scores must exceed `threshold`."""
     if name in ("sift", "orb"):
         return OpenCV(name)
     if name == "akaze":
@@ -115,7 +115,7 @@ def make(name, device="cpu", threads=1):
         return OpenCV(name)
     if name in ("fast", "harris", "shi"):
         return Corner(name)
-    return SuperPoint(name, device, threads)
+    return SuperPoint(name, device, threads, threshold)
 
 
 def distance(da, db, binary):

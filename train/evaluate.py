@@ -22,7 +22,7 @@ import metrics
 import pairs
 
 SMALL, LARGE = (320, 240), (640, 480)
-COLUMNS = ("repeatability", "mle", "h1", "h3", "h5", "mscore", "map", "inliers")
+COLUMNS = ("points", "repeatability", "mle", "h1", "h3", "h5", "mscore", "map", "inliers")
 
 
 def read(path, size):
@@ -47,6 +47,7 @@ def pair(method, path_a, path_b, h, cache):
         (pa, da, sa), (pb, db, sb) = found
         truth = sb @ h @ np.linalg.inv(sa)
         if size == SMALL:
+            out["points"] = (len(pa) + len(pb)) / 2
             out["repeatability"], out["mle"], _ = metrics.repeatability(pa, pb, truth, size)
         elif da is not None:
             if len(pa) and len(pb):
@@ -64,9 +65,9 @@ def pair(method, path_a, path_b, h, cache):
     return out
 
 
-def run(sets, name, device="cpu", threads=1, quiet=False):
+def run(sets, name, device="cpu", threads=1, threshold=0.0):
     """Rows of figures, one a pair."""
-    method, rows = detector.make(name, device, threads), []
+    method, rows = detector.make(name, device, threads, threshold), []
     for s in sets:
         cache = {}
         for scene, k, a, b, h in pairs.load(s):
@@ -98,12 +99,12 @@ def table(results):
     lines = []
     for g in sorted({g for r in results.values() for g in r["summary"]}):
         n = next(r["summary"][g]["pairs"] for r in results.values() if g in r["summary"])
-        lines += [f"\n{g} ({n} pairs)\n", "| method | rep. | MLE px | H ε=1 | H ε=3 | H ε=5 | m. score | mAP | inliers |", "|---|---|---|---|---|---|---|---|---|"]
+        lines += [f"\n{g} ({n} pairs)\n", "| method | points | rep. | MLE px | H ε=1 | H ε=3 | H ε=5 | m. score | mAP | inliers |", "|" + "---|" * (1 + len(COLUMNS))]
         for name, r in results.items():
             cells = []
             for c in COLUMNS:
                 v = r["summary"].get(g, {}).get(c)
-                cells.append("" if v is None else f"{v[0]:.3f} [{v[1]:.3f}, {v[2]:.3f}]")
+                cells.append("" if v is None else f"{v[0]:.0f}" if c == "points" else f"{v[0]:.3f} [{v[1]:.3f}, {v[2]:.3f}]")
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -115,12 +116,13 @@ def main():
     a.add_argument("--json", type=pathlib.Path)
     a.add_argument("--device", default="cpu")
     a.add_argument("--threads", type=int, default=1)
+    a.add_argument("--threshold", type=float, default=0.0, help="only points of ours whose score is above it (0: as many as are asked for)")
     o = a.parse_args()
     cv2.setNumThreads(1)
     results = {}
     for name in o.method:
         t = time.time()
-        rows = run(o.sets, name, o.device, o.threads)
+        rows = run(o.sets, name, o.device, o.threads, o.threshold)
         results[pathlib.Path(name).stem] = {"summary": summary(rows), "pairs": rows}
         print(f"{name}: {len(rows)} pairs, {time.time() - t:.0f} s", file=sys.stderr)
     print(table(results))

@@ -3,6 +3,8 @@
 The definitions are those of `programs/superpoint/eval*.c`, number for number: the same order of operations, the same
 generator of random samples. Points are (n, 2) arrays of x, y; `h` maps picture a to picture b; sizes are (width, height).
 """
+import functools
+
 import numpy as np
 
 EPSILON = 3.0            # px: two points within it are the same point
@@ -188,8 +190,19 @@ def corner_error(h, truth, size):
     return float(np.sqrt(((warp(h, c) - warp(truth, c)) ** 2).sum(1)).mean())
 
 
-def bootstrap(values, scenes, rounds=2000, seed=1, level=0.95):
-    """Confidence interval of the mean of `values`, drawing whole scenes with replacement."""
+BOOTSTRAP_ROUNDS = 2000
+BOOTSTRAP_SEED = 1
+
+
+@functools.lru_cache(maxsize=32)
+def draws(n):
+    """Which of n scenes each round of the bootstrap draws: (BOOTSTRAP_ROUNDS, n)."""
+    rng = SplitMix(BOOTSTRAP_SEED)
+    return np.array([(rng.next() >> 32) * n >> 32 for _ in range(BOOTSTRAP_ROUNDS * n)]).reshape(BOOTSTRAP_ROUNDS, n)
+
+
+def bootstrap(values, scenes, level=0.95):
+    """Confidence interval of the mean of `values`, drawing whole scenes with replacement; NaN values do not count."""
     values, scenes = np.asarray(values, float), np.asarray(scenes)
     ok = np.isfinite(values)
     values, scenes = values[ok], scenes[ok]
@@ -198,6 +211,6 @@ def bootstrap(values, scenes, rounds=2000, seed=1, level=0.95):
     _, inverse = np.unique(scenes, return_inverse=True)
     n = inverse.max() + 1
     total, count = np.bincount(inverse, values, n), np.bincount(inverse, minlength=n)
-    pick = np.random.default_rng(seed).integers(0, n, (rounds, n))
+    pick = draws(n)
     means = total[pick].sum(1) / count[pick].sum(1)
     return tuple(float(q) for q in np.quantile(means, [(1 - level) / 2, (1 + level) / 2]))

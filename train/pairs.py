@@ -7,7 +7,7 @@ that confidence intervals draw by.
     python3 train/pairs.py heldout --data DIR --out SET       pairs made from the manifest's held-out pictures
     python3 train/pairs.py folder --from DIR --out SET        pairs made from the pictures of any folder
     python3 train/pairs.py sweep --data DIR --out SET         rotation, scale, blur, noise and JPEG sweeps
-    python3 train/pairs.py opencv --from DIR --out SET        graf1-graf3 of opencv-doc's data
+    python3 train/pairs.py opencv --from DIR --out SET        graf1-graf3 and a film of opencv-doc's data
 """
 import argparse
 import pathlib
@@ -138,11 +138,29 @@ def sweep(pictures, out, seed):
 
 
 def opencv(source, out):
-    """The graffiti wall. (leuvenA and leuvenB of the same folder are a street from two places: no homography.)"""
+    """The graffiti wall, and frames of a square that a camera at rest watches while people cross it.
+
+    The film's truth is the identity, which whoever walks there breaks. For aloe and leuven, which no homography
+    relates, see realpairs.py.
+    """
     read = lambda n: luma(cv2.imread(str(source / n)))
     store = cv2.FileStorage(str(source / "H1to3p.xml"), cv2.FILE_STORAGE_READ)
     h = store.getFirstTopLevelNode().mat()
     write(out / "v_graf", [read("graf1.png"), read("graf3.png")], [h])
+    frames = video(source / "vtest.avi", range(0, 700, 100))
+    write(out / "video_square", frames, [np.eye(3)] * (len(frames) - 1))
+
+
+def video(path, numbers):
+    """Frames of a film, by number."""
+    film, out = cv2.VideoCapture(str(path)), []
+    for n in numbers:
+        film.set(cv2.CAP_PROP_POS_FRAMES, n)
+        ok, frame = film.read()
+        if not ok:
+            raise SystemExit(f"{path}: has no frame {n}")
+        out.append(luma(frame))
+    return out
 
 
 def load(folder):

@@ -11,6 +11,8 @@
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/input.h"
+#include "common/params.h"
+#include "eval_bootstrap.h"
 #include "eval_homography.h"
 #include "eval_metrics.h"
 #include "eval_set.h"
@@ -29,6 +31,7 @@ typedef struct options {
     sp_setup setup;
     const char **sets; /* into argv */
     int count;
+    sp_params params; /* what both protocols share */
     bool json;
 } options;
 
@@ -39,9 +42,9 @@ typedef struct view {
     double to_frame[9]; /* pixels of the picture -> of the frame */
 } view;
 
-enum { REPEATABILITY, ERROR, H1, H3, H5, SCORE, PRECISION, INLIERS, CORNER, FIGURES };
-static const char *const figure_names[FIGURES] = {"repeatability", "mle", "h1",      "h3",          "h5",
-                                                  "mscore",        "map", "inliers", "corner_error"};
+enum { REPEATABILITY, ERROR, H1, H3, H5, SCORE, PRECISION, INLIERS, CORNER, POINTS, FIGURES };
+static const char *const figure_names[FIGURES] = {"repeatability", "mle", "h1",      "h3",           "h5",
+                                                  "mscore",        "map", "inliers", "corner_error", "points"};
 
 typedef struct worker {
     const options *options;
@@ -58,16 +61,12 @@ static void view_free(view *v) {
 }
 
 static sp_status detect(worker *w, const void *bytes, size_t size, const struct protocol *p, view *v, sp_error *err) {
-    sp_params params;
-    sp_params_default(&params);
-    params.channel = SP_CHANNEL_LUMA;
+    sp_params params = w->options->params;
     params.width = p->width;
     params.height = p->height;
     params.max_keypoints = p->points;
     params.nms_radius = p->radius;
-    params.keypoint_threshold = 0;
     params.descriptors = p->descriptors;
-    params.descriptor_dtype = SP_DTYPE_FLOAT32;
     sp_frame frame = {0};
     const sp_frame *one = &frame;
     sp_status status = sp_frame_decode(bytes, size, &params, &frame, NULL, err);
@@ -162,6 +161,7 @@ static sp_status measure(const view a[2], const view b[2], const double h[9], do
                             &figures[ERROR]) ||
         !matcher(&a[MATCHER], &b[MATCHER], frame_h[MATCHER], figures))
         return fail(err, SP_ERR_ARGUMENT, "eval: a homography that has no inverse, or out of memory");
+    figures[POINTS] = (double)(a[DETECTOR].points.count + b[DETECTOR].points.count) / 2;
     return SP_OK;
 }
 
@@ -223,50 +223,127 @@ static void group_of(const char *scene, char *group, size_t size) {
         snprintf(group, size, "%.*s", (int)strcspn(scene, "_"), scene);
 }
 
-/* Means of every figure, for each group: {"light": {"pairs": n, "repeatability": …}}. */
-static json_t *summarise(const json_t *rows) {
-    json_t *groups = json_object(), *row, *value;
+/* The picture that a scene was made from: what stands between the first "_" and the next ".". */
+static char *picture_of(const char *scene) {
+    const char *underscore = strchr(scene, '_');
+    const char *start = underscore ? underscore + 1 : scene;
+    return strndup(start, strcspn(start, "."));
+}
+
+/* The pairs of one group: figures[f][i] and the name of picture i. */
+typedef struct group {
+    char name[256];
+    size_t count;
+    double *figures[FIGURES];
+    char **pictures;
+} group;
+
+static void group_free(group *g) {
+    for (int f = 0; f < FIGURES; f++)
+        free(g->figures[f]);
+    for (size_t i = 0; g->pictures && i < g->count; i++)
+        free(g->pictures[i]);
+    free(g->pictures);
+}
+
+/* Collects the rows of the group named g->name. False when out of memory. */
+static bool group_collect(group *g, const json_t *rows) {
+    const size_t most = json_array_size(rows);
+    bool ok = (g->pictures = calloc(most + 1, sizeof *g->pictures)) != NULL;
+    for (int f = 0; f < FIGURES; f++)
+        ok = (g->figures[f] = calloc(most + 1, sizeof(double))) != NULL && ok;
     size_t i;
-    const char *group;
+    json_t *row;
     json_array_foreach(rows, i, row) {
         char name[256];
-        group_of(json_string_value(json_object_get(row, "scene")), name, sizeof name);
-        json_t *g = json_object_get(groups, name);
-        if (!g) {
-            json_object_set_new(groups, name, json_object());
-            g = json_object_get(groups, name);
-        }
-        json_object_set_new(g, "pairs", json_integer(json_integer_value(json_object_get(g, "pairs")) + 1));
-    }
-    json_object_foreach(groups, group, value) for (int f = 0; f < FIGURES; f++) {
-        double sum = 0;
-        int n = 0;
-        json_array_foreach(rows, i, row) {
-            char name[256];
-            group_of(json_string_value(json_object_get(row, "scene")), name, sizeof name);
+        const char *scene = json_string_value(json_object_get(row, "scene"));
+        group_of(scene, name, sizeof name);
+        if (!ok || strcmp(name, g->name) != 0)
+            continue;
+        ok = (g->pictures[g->count] = picture_of(scene)) != NULL;
+        for (int f = 0; f < FIGURES; f++) {
             const json_t *v = json_object_get(row, figure_names[f]);
-            if (strcmp(name, group) == 0 && json_is_real(v)) {
-                sum += json_real_value(v);
+            g->figures[f][g->count] = json_is_real(v) ? json_real_value(v) : NAN;
+        }
+        g->count++;
+    }
+    return ok;
+}
+
+static json_t *number(double v) {
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+/* {"pairs": n, "repeatability": mean …, "intervals": {"repeatability": [low, high] …}}; NULL when out of memory. */
+static json_t *group_summary(const group *g) {
+    json_t *out = json_pack("{s:I}", "pairs", (json_int_t)g->count), *intervals = json_object();
+    bool ok = out && intervals;
+    for (int f = 0; ok && f < FIGURES; f++) {
+        double sum = 0, low, high;
+        size_t n = 0;
+        for (size_t i = 0; i < g->count; i++)
+            if (isfinite(g->figures[f][i])) {
+                sum += g->figures[f][i];
                 n++;
             }
+        ok = eval_bootstrap(g->figures[f], (const char *const *)g->pictures, g->count, &low, &high) &&
+             json_object_set_new(out, figure_names[f], number(n ? sum / (double)n : NAN)) == 0 &&
+             json_object_set_new(intervals, figure_names[f], json_pack("[o, o]", number(low), number(high))) == 0;
+    }
+    if (ok && json_object_set(out, "intervals", intervals) == 0) {
+        json_decref(intervals);
+        return out;
+    }
+    json_decref(intervals);
+    json_decref(out);
+    return NULL;
+}
+
+/* Every group's summary, in the order in which the groups appear; NULL when out of memory. */
+static json_t *summarise(const json_t *rows) {
+    json_t *groups = json_object(), *row;
+    size_t i;
+    json_array_foreach(rows, i, row) {
+        group g = {0};
+        group_of(json_string_value(json_object_get(row, "scene")), g.name, sizeof g.name);
+        if (!groups || json_object_get(groups, g.name))
+            continue;
+        if (!group_collect(&g, rows) || json_object_set_new(groups, g.name, group_summary(&g)) != 0) {
+            json_decref(groups);
+            groups = NULL;
         }
-        json_object_set_new(value, figure_names[f], n ? json_real(sum / n) : json_null());
+        group_free(&g);
     }
     return groups;
 }
 
+static void print_row(const char *label, const json_t *figures, int element) {
+    static const int widths[] = {7, 6, 6, 6, 6, 8, 6, 8};
+    printf("%-17s", label);
+    for (int f = REPEATABILITY; f <= INLIERS; f++) {
+        const json_t *v = json_object_get(figures, figure_names[f]);
+        if (element >= 0)
+            v = json_array_get(v, (size_t)element);
+        if (json_is_real(v))
+            printf(" %*.3f", widths[f], json_real_value(v));
+        else
+            printf(" %*s", widths[f], "-");
+    }
+    printf("\n");
+}
+
 static void print_text(const worker *w, const json_t *summary) {
     const sp_engine_info *info = sp_engine_get_info(w->engine);
-    const char *group;
-    json_t *means;
+    const char *name;
+    json_t *g;
     printf("%-10s %6s %7s %6s %6s %6s %6s %8s %6s %8s\n", "group", "pairs", "repeat.", "MLE px", "H<=1", "H<=3", "H<=5",
            "m.score", "mAP", "inliers");
-    json_object_foreach((json_t *)summary, group, means) {
-        printf("%-10s %6d", group, (int)json_integer_value(json_object_get(means, "pairs")));
-        static const int widths[] = {7, 6, 6, 6, 6, 8, 6, 8};
-        for (int f = REPEATABILITY; f <= INLIERS; f++)
-            printf(" %*.3f", widths[f], json_real_value(json_object_get(means, figure_names[f])));
-        printf("\n");
+    json_object_foreach((json_t *)summary, name, g) {
+        char label[32];
+        snprintf(label, sizeof label, "%-10.10s %6d", name, (int)json_integer_value(json_object_get(g, "pairs")));
+        print_row(label, g, -1);
+        print_row("  95 % from", json_object_get(g, "intervals"), 0);
+        print_row("         to", json_object_get(g, "intervals"), 1);
     }
     printf("engine %s, level %s, %s, weights %s\n", info->engine, info->level, sp_precision_text(info->precision),
            sp_model_get_info(w->model)->id);
@@ -290,16 +367,18 @@ static int run(const cli *c, const options *o) {
     sp_status status = sp_setup_open(&o->setup, &w.model, &w.engine, &err);
     for (int i = 0; status == SP_OK && i < o->count; i++)
         status = run_set(&w, o->sets[i], &err);
+    json_t *summary = status == SP_OK ? summarise(w.rows) : NULL;
+    if (status == SP_OK && !summary)
+        status = fail(&err, SP_ERR_MEMORY, "eval: out of memory");
     int code = EXIT_OK;
     if (status == SP_OK) {
-        json_t *summary = summarise(w.rows);
         if (o->json)
             print_json(&w, summary);
         else
             print_text(&w, summary);
-        json_decref(summary);
     } else
         code = cli_fail(c, &err);
+    json_decref(summary);
     json_decref(w.rows);
     sp_maps_free(&w.maps);
     sp_engine_free(w.engine);
@@ -307,16 +386,19 @@ static int run(const cli *c, const options *o) {
     return code;
 }
 
-static const cli_option own[] = {{"json", NULL, "one JSON document on standard output, every pair in it"},
-                                 {NULL, NULL, NULL}};
+static const cli_option own[] = {
+    {"keypoint-threshold", "T", "only points whose score is above T (0: as many as are asked for)"},
+    {"json", NULL, "one JSON document on standard output, every pair in it"},
+    {NULL, NULL, NULL}};
 
 static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
     options *o = context;
-    (void)err;
-    if (option)
+    if (!option)
+        o->sets[o->count++] = value;
+    else if (strcmp(option->name, "json") == 0)
         o->json = true;
     else
-        o->sets[o->count++] = value;
+        return params_set(&o->params, option->name, value, err);
     return SP_OK;
 }
 
@@ -331,11 +413,13 @@ static const char about[] =
     "and H_1_2 ...; other prefixes make groups of their own.\n\n"
     "Repeatability and localisation error (MLE): 320x240, 300 points, radius 4, 3 pixels. Homographies\n"
     "within 1, 3 and 5 pixels (mean of the corners), matching score and average precision: 640x480,\n"
-    "1000 points, radius 8, mutual nearest neighbours, 3000 random samples at 3 pixels. The same\n"
-    "figures as train/evaluate.py's, on the engine that is shipped.\n";
+    "1000 points, radius 8, mutual nearest neighbours, 3000 random samples at 3 pixels. Intervals:\n"
+    "95 %, by bootstrap over pictures. The same figures as train/evaluate.py's, on the engine that is\n"
+    "shipped.\n";
 
 static const char epilogue[] = "Examples:\n"
                                "  superpoint eval hpatches-sequences-release\n"
+                               "  superpoint eval --keypoint-threshold 0.005 hpatches-sequences-release\n"
                                "  superpoint eval --precision int8 --json sets/heldout > int8.json\n";
 
 int sp_command_eval(int argc, char **argv) {
@@ -343,6 +427,10 @@ int sp_command_eval(int argc, char **argv) {
     if (!o.sets)
         return EXIT_FAILED;
     sp_setup_default(&o.setup);
+    sp_params_default(&o.params);
+    o.params.channel = SP_CHANNEL_LUMA;
+    o.params.descriptor_dtype = SP_DTYPE_FLOAT32;
+    o.params.keypoint_threshold = 0;
     const cli c = {.program = "superpoint eval",
                    .usage = "superpoint eval [OPTION...] SET...",
                    .about = about,

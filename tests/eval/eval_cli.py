@@ -57,6 +57,7 @@ class Eval(unittest.TestCase):
         self.assertEqual([p["scene"] for p in doc["pairs"]], ["i_same", "v_moved", "wrong_moved"])
         s = doc["summary"]
         self.assertEqual((s["light"]["repeatability"], s["light"]["mle"], s["light"]["h1"]), (1.0, 0.0, 1.0))
+        self.assertEqual(s["light"]["intervals"]["repeatability"], [1.0, 1.0])  # one picture: nothing varies
         self.assertGreater(s["light"]["mscore"], 0.9)  # a flat patch may look like another one
         self.assertGreater(s["view"]["repeatability"], 0.8)  # 32 px are whole cells: what differs is near the borders
         self.assertEqual(s["view"]["h3"], 1.0)
@@ -68,6 +69,7 @@ class Eval(unittest.TestCase):
         r = run(self.set)
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("light", r.stdout)
+        self.assertIn("95 % from", r.stdout)
         self.assertEqual(run().returncode, 2)
         r = run(self.tmp.name)
         self.assertEqual(r.returncode, 1)

@@ -56,6 +56,14 @@ def main():
     print(f"static const double golden_score = {score:.17g}, golden_precision = {ap:.17g};")
     print(f"static const int golden_mutual = {len(m)};")
     print(f"static const double golden_corner_error = {M.corner_error(estimate, H, SIZE):.17g};")
+    values = np.array([real() for _ in range(24)])
+    values[[4, 17]] = np.nan
+    groups = np.arange(24) % 10 // 2 * 3 % 7  # five scenes of unlike sizes, in no order
+    low, high = M.bootstrap(values, groups)
+    c_number = lambda v: "NAN" if np.isnan(v) else f"{v:.17g}"
+    print(f"static const double golden_values[24] = {{{', '.join(map(c_number, values))}}};")
+    print(f"static const char *const golden_scenes[24] = {{{', '.join(f'{chr(34)}{g}{chr(34)}' for g in groups)}}};")
+    print(f"static const double golden_low = {low:.17g}, golden_high = {high:.17g};")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "eval_golden.h"
+#include "superpoint/eval_bootstrap.h"
 #include "superpoint/eval_homography.h"
 #include "superpoint/eval_metrics.h"
 
@@ -148,11 +149,29 @@ static void figures_of_the_training_tools(void **state) {
     assert_float_equal(eval_corner_error(h, golden_h, frame), golden_corner_error, 1e-6);
 }
 
+static void intervals(void **state) {
+    (void)state;
+    double low, high;
+    assert_true(eval_bootstrap(golden_values, golden_scenes, 24, &low, &high)); /* train/metrics.py's draws */
+    assert_float_equal(low, golden_low, 1e-12);
+    assert_float_equal(high, golden_high, 1e-12);
+    const double same[4] = {0.5, 0.5, 0.5, 0.5};
+    assert_true(eval_bootstrap(same, golden_scenes, 4, &low, &high) && low == 0.5 && high == 0.5);
+    const char *const one[3] = {"a", "a", "a"}; /* one picture: always drawn, so nothing varies */
+    assert_true(eval_bootstrap((const double[]){0, 1, NAN}, one, 3, &low, &high) && low == 0.5 && high == 0.5);
+    assert_true(eval_bootstrap((const double[]){NAN, INFINITY, NAN}, one, 3, &low, &high) && isnan(low) && isnan(high));
+    assert_true(eval_bootstrap(same, one, 0, &low, &high) && isnan(low));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_is_one),         cmocka_unit_test(known_shift),
-        cmocka_unit_test(swapped_axes_fail),       cmocka_unit_test(nothing_found),
-        cmocka_unit_test(generator_is_splitmix64), cmocka_unit_test(figures_of_the_training_tools),
+        cmocka_unit_test(identity_is_one),
+        cmocka_unit_test(known_shift),
+        cmocka_unit_test(swapped_axes_fail),
+        cmocka_unit_test(nothing_found),
+        cmocka_unit_test(generator_is_splitmix64),
+        cmocka_unit_test(figures_of_the_training_tools),
+        cmocka_unit_test(intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
