@@ -65,7 +65,7 @@ def main():
     o = a.parse_args()
     c = torch.load(o.checkpoint, map_location="cpu", weights_only=False)
     tensors = shipping_weights(c["net"] if o.current else c["average"])
-    options = {k: v for k, v in c["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "seed", "bf16")}
+    options = {k: v for k, v in c["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "frozen", "average", "seed", "bf16")}
     meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True), "step": c["step"],
             "data": "train/manifest.json sha256:" + data.digest(), "labels": "homographic adaptation (train/corners.py); none from other weights"}
     if o.report:

@@ -7,7 +7,7 @@ away. Repeatability: a point of the right picture lies within 3 px of that place
 
 leuven: one street from two places. No homography and no truth exist, so methods judge one another: each estimates a
 fundamental matrix from its matches (USAC-MAGSAC, 1 px, on pictures of 640x480), and the others' inliers are measured
-against it. It is solved when most inliers of every other method lie within 3 px of their epipolar lines.
+against it. It is solved when most inliers of the methods that agree with one another lie within 3 px of their lines.
 """
 import argparse
 import pathlib
