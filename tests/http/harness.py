@@ -94,6 +94,21 @@ def read_answer(sock, head=False):
     return Answer(status, headers, rest, data)
 
 
+def read_answer_exactly(sock):
+    """One answer, and not a byte more, for a socket on which others may follow."""
+    data = b""
+    while not data.endswith(b"\r\n\r\n"):
+        piece = sock.recv(1)
+        if not piece:
+            return None
+        data += piece
+    length = int(re.search(rb"(?i)content-length: *(\d+)", data).group(1))
+    body = b""
+    while len(body) < length:
+        body += sock.recv(length - len(body))
+    return Answer(int(data.split()[1]), {}, body, data + body)
+
+
 class Server:
     """`superpoint serve` on a free port."""
 

@@ -4,7 +4,7 @@ import socket
 import time
 import unittest
 
-from harness import Server, ServerTest, b64, blank, checkers, read_answer, wait_until
+from harness import ServerTest, b64, blank, read_answer, read_answer_exactly, wait_until
 
 
 class Protocol(ServerTest):
@@ -155,6 +155,63 @@ class Protocol(ServerTest):
         self.assertEqual(self.server.get("/health", {f"X-{i}": "1" for i in range(100)}).status, 431)
         self.assertEqual(self.server.get("/health", {f"X-{i}": "1" for i in range(5000)}).status, 431)
         self.assertAlive()
+
+    def test_what_the_library_refuses_has_our_body_too(self):
+        get = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+        post = b"POST /predict HTTP/1.1\r\nHost: x\r\n"
+        for data, status, word in (
+                (get + b"X: " + b"x" * 200000 + b"\r\n\r\n", 431, "max_header_bytes"),
+                (get + b"".join(b"X-%d: 1\r\n" % i for i in range(5000)) + b"\r\n", 431, "max_header_bytes"),
+                (b"GET /" + b"a" * 300000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "max_target_bytes"),
+                (b"a" * 300000, 414, "max_target_bytes"),
+                (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "well-formed"),
+                (post + b"Content-Length: abc\r\n\r\n", 400, "well-formed"),
+                (post + b"Content-Length: 99999999999999999999999\r\n\r\n", 413, "max_body_bytes"),
+                (get + b"no colon\r\n\r\n", 400, "well-formed"), (get + b"A\0B: c\r\n\r\n", 400, "well-formed"),
+                (b"GET /health HTTP/9.9\r\nHost: x\r\n\r\n", 505, "version")):
+            with self.server.connect() as sock:
+                sock.sendall(data)
+                answer = read_answer(sock)
+                self.assertError(answer, status, word)
+                self.assertEqual(answer.header("connection"), "close")
+                self.assertEqual(sock.recv(10), b"", data[:80])
+        self.assertAlive()
+
+    def test_what_is_behind_a_request_and_no_request(self):
+        get = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        for together in (True, False):
+            with self.server.connect() as sock:
+                sock.sendall(get + (b"hello\r\n\r\n" if together else b""))
+                self.assertEqual(read_answer_exactly(sock).status, 200)
+                if not together:
+                    sock.sendall(b"hello\r\n\r\n")
+                self.assertError(read_answer(sock), 400, "not an HTTP request")
+                self.assertEqual(sock.recv(10), b"")
+        with self.server.connect() as sock:  # what follows an answer that ends the connection is nobody's business
+            sock.sendall(get.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + b"hello\r\n\r\n")
+            self.assertEqual(read_answer_exactly(sock).status, 200)
+            self.assertEqual(sock.recv(10), b"")
+        with self.server.connect() as sock:  # empty lines between requests are not
+            sock.sendall(b"\r\n" + get + b"\r\n" + get + b"\r\n")
+            for _ in range(2):
+                self.assertEqual(read_answer_exactly(sock).status, 200)
+            sock.settimeout(0.5)
+            self.assertRaises(TimeoutError, sock.recv, 10)
+
+    def test_lines_that_end_or_rename_headers(self):
+        get = "GET /health HTTP/1.1\r\nHost: x\r\n"
+        hidden = "GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
+        for head in (get + ": v\r\n\r\n", get + ":\r\n\r\n", get + ": v\r\n" + hidden, get + "A: b\r\n c\r\n\r\n",
+                     get + "A: b\r\n\tc: d\r\n\r\n", get.replace("GET /health", "POST /predict") +
+                     "Transfer: chunked\r\n -Encoding\r\n\r\n0\r\n\r\n" + hidden):
+            with self.server.connect() as sock:
+                sock.sendall(head.encode())
+                self.assertError(read_answer_exactly(sock), 400)
+                self.assertEqual(sock.recv(10), b"", head)
+        for fine in ("A:\r\n", "A: b  \r\n", "A:\t b\t\r\n", "A: :\r\n", "A: b: c\r\n"):
+            self.assertEqual(self.server.raw((get + fine + "\r\n").encode()).status, 200, fine)
+            self.assertEqual(self.server.raw((get + fine + "B: c\r\n\r\n").encode()).status, 200, fine)
+        self.assertEqual(self.server.raw(b"GET /health HTTP/1.1\nHost: x\nA:\n\n").status, 200)
 
     # 74, 77
     def test_forms_of_targets(self):

@@ -119,36 +119,69 @@ class Cors(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("openssl"), "needs openssl to make a certificate")
 class Tls(unittest.TestCase):
-    def test_https(self):
-        with tempfile.TemporaryDirectory() as folder:
-            cert, key = folder + "/cert.pem", folder + "/key.pem"
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                            "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
-            server = Server("--tls-certificate", cert, "--tls-key", key, "--header-timeout", "1")
-            self.assertIn("https://", "".join(server.lines))
-            context = ssl.create_default_context(cafile=cert)
-            with context.wrap_socket(server.connect(), server_hostname="localhost") as sock:
-                sock.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-                self.assertEqual(read_answer(sock).status, 200)
-                body = json.dumps({"image": b64(checkers()), "pad": "x" * 300000}).encode()
-                sock.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-                self.assertEqual(read_answer(sock).status, 200)
-            with server.connect() as plain:  # HTTP to the port of HTTPS
-                plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-                try:
-                    self.assertFalse((plain.recv(100) or b"").startswith(b"HTTP"))
-                except ConnectionResetError:
-                    pass
-            with server.connect() as silent:  # no handshake at all
-                silent.settimeout(5)
-                self.assertEqual(silent.recv(10), b"")
-            old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
-            old.set_ciphers("ALL:@SECLEVEL=0")
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
-            with self.assertRaises((ssl.SSLError, OSError)):
-                old.wrap_socket(server.connect(), server_hostname="localhost")
-            self.assertEqual(server.stop(), 0)
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cert, key = cls.folder.name + "/cert.pem", cls.folder.name + "/key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
+        cls.server = Server("--tls-certificate", cert, "--tls-key", key, "--header-timeout", "1", "--body-timeout", "1.5",
+                            "--max-body-bytes", "400000")
+        cls.context = ssl.create_default_context(cafile=cert)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.folder.cleanup()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}")
+
+    def connect(self):
+        return self.context.wrap_socket(self.server.connect(), server_hostname="localhost")
+
+    def test_requests(self):
+        self.assertIn("https://", "".join(self.server.lines))
+        with self.connect() as sock:
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertEqual(read_answer(sock).status, 200)
+            body = json.dumps({"image": b64(checkers()), "pad": "x" * 300000}).encode()
+            sock.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            self.assertEqual(read_answer(sock).status, 200)
+
+    def test_what_is_no_tls(self):
+        with self.server.connect() as plain:
+            plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            try:
+                self.assertFalse((plain.recv(100) or b"").startswith(b"HTTP"))
+            except ConnectionResetError:
+                pass
+        with self.server.connect() as silent:  # no handshake at all
+            silent.settimeout(15)
+            self.assertEqual(silent.recv(10), b"")
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises((ssl.SSLError, OSError)):
+            old.wrap_socket(self.server.connect(), server_hostname="localhost")
+
+    def assertRefused(self, data, status, word):
+        with self.connect() as sock:
+            sock.sendall(data)
+            answer = read_answer(sock)
+            self.assertIsNotNone(answer, "closed without an answer")
+            self.assertEqual(answer.status, status)
+            self.assertIn(word, answer.json()["detail"])
+            self.assertEqual(answer.header("connection"), "close")
+
+    def test_refusals_past_the_library_arrive(self):
+        post = b"POST /predict HTTP/1.1\r\nHost: x\r\n"
+        for _ in range(3):
+            self.assertRefused(post + b"Content-Length: 100\r\n\r\n{", 408, "body")
+            self.assertRefused(post + b"X-Never: en", 408, "headers")
+            self.assertRefused(post + b"Transfer-Encoding: chunked\r\n\r\n" + (b"4000\r\n" + b" " * 0x4000 + b"\r\n") * 30,
+                               413, "max_body_bytes")
+            self.assertRefused(post + b"no colon\r\n\r\n", 400, "well-formed")
 
     def test_wrong_files(self):
         for cert, key in (("/nonexistent", "/nonexistent"), ("/etc/hostname", "/etc/hostname")):

@@ -25,13 +25,17 @@ typedef struct gate_connection {
     struct gate_connection *next, *previous;
     gate *owner;
     int fd;
-    bool tls;
-    bool answered; /* the last thing that was received has had its answer, or has been dealt with */
-    bool unread;   /* a body was refused: read on before closing */
+    void *tls_session; /* NULL without TLS */
+    bool has_target;   /* the line of the present request is there */
+    bool answered;     /* the last thing that was received has had its answer, or has been dealt with */
+    bool unread;       /* something was refused: read on before closing */
+    bool last;         /* the answer says that it ends the connection */
+    int status;        /* of an answer that the gate gave itself; 0: none */
     gate_phase phase;
     double deadline_ms;
     double over_since_ms;              /* when the peer was found to have ended in the middle; 0: it has not */
     uint64_t received_mark, sent_mark; /* bytes at the end of the last request */
+    uint64_t consumed;                 /* at most as many of the bytes received were part of requests */
     char peer[INET6_ADDRSTRLEN];
 } gate_connection;
 
@@ -39,7 +43,7 @@ typedef struct gate_connection {
 typedef struct gate_calls {
     void (*add)(void *context, int fd, const struct sockaddr *address, socklen_t size);
     void (*tick)(void *context);
-    void (*malformed)(void *context, const char *peer);
+    void (*malformed)(void *context, const char *peer, int status);
     void *context;
 } gate_calls;
 
@@ -50,21 +54,36 @@ typedef struct gate_calls {
 sp_status gate_create(const config *c, stats *s, const gate_calls *calls, gate **out, int *port, sp_error *err);
 sp_status gate_start(gate *g, sp_error *err);
 
-/* A connection has begun (NULL when memory fails: close it), changes its phase, ends (before its socket is closed). */
-gate_connection *gate_opened(gate *g, int fd, bool tls);
+/*
+ * A connection has begun (NULL when memory fails: close it), changes its phase, ends (before its socket
+ * is closed). A request has its first line; is over, `bytes` long (0: not known); has an answer that
+ * ends the connection.
+ */
+gate_connection *gate_opened(gate *g, int fd, void *tls_session);
 void gate_set_phase(gate_connection *c, gate_phase phase);
-void gate_request_done(gate_connection *c);
+void gate_request_begun(gate_connection *c);
+void gate_request_done(gate_connection *c, uint64_t bytes);
+void gate_set_last(gate_connection *c);
 void gate_closed(gate_connection *c);
 
-/* Whether the last thing that was received has been dealt with, and that it has. */
-bool gate_is_answered(gate_connection *c);
+/* The last thing that was received has been dealt with without an answer. */
 void gate_set_answered(gate_connection *c);
+
+/* Status of the answer that the gate gave in place of the HTTP library, or 0. */
+int gate_status(gate_connection *c);
 
 /*
  * Send an answer at once, from the thread of the HTTP library, where it cannot queue one: in the
- * middle of a body. Only without TLS. The connection must be closed then.
+ * middle of a body. The connection must be closed then.
  */
 void gate_answer_now(gate_connection *c, int status, const char *text);
+
+/*
+ * The HTTP library is about to refuse a request with a page of its own, and does not say whose. Called from
+ * its thread; answers in its place where it is certain whose: one whose head is too long, or the only
+ * connection that has anything to be answered.
+ */
+void gate_refuse_for_library(gate *g, int status);
 
 size_t gate_open_connections(gate *g);
 
@@ -77,8 +96,5 @@ bool gate_all_idle(gate *g, double quiet_ms);
 /* Close idle connections. */
 void gate_close_idle(gate *g);
 void gate_free(gate *g);
-
-/* Text of a status code. */
-const char *gate_reason(int status);
 
 #endif

@@ -17,9 +17,10 @@ typedef struct request {
     char *path, *query;
     char id[80];
     char method[16];
-    bool http_1_0, accepts_npz;
-    job *job; /* of routes that run the network; NULL else */
-    size_t body_bytes;
+    bool http_1_0, chunked;
+    bool ends; /* the connection, with the answer */
+    job *job;  /* of routes that run the network; NULL else */
+    size_t head_bytes, body_bytes;
     double started_ms;
     int status;
     size_t sent_bytes;
@@ -51,12 +52,11 @@ enum MHD_Result http_error(request *r, int status, const char *format, ...) __at
 /* A header's value, or NULL. */
 const char *http_header(request *r, const char *name);
 
-/* Callbacks and options for MHD_start_daemon. */
-sp_status http_start(server *s, sp_error *err);
-void http_add(server *s, int fd, const struct sockaddr *address, socklen_t size);
-
-/* For connections that ended without ever being a request. */
-void http_log_malformed(server *s, const char *peer);
+/* Callbacks of libmicrohttpd: the line of a request has come, the request goes on, and is over. */
+void *http_on_target(void *context, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result http_on_request(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_size, void **state);
+void http_on_completed(void *context, struct MHD_Connection *mhd, void **state, enum MHD_RequestTerminationCode why);
 
 /* Decides from the headers whether a body is wanted, and makes the job for it. MHD_YES with r->status 0 to
  * go on, or what an error answer returned. In predict.c. */

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "../command.h"
+#include "access_log.h"
 #include "clock.h"
 #include "common/fail.h"
+#include "daemon.h"
 #include "http.h"
 #include "notify.h"
 
@@ -22,7 +24,7 @@ static sp_status take_option(void *context, const cli_option *option, const char
 }
 
 static void add_connection(void *context, int fd, const struct sockaddr *address, socklen_t size) {
-    http_add(context, fd, address, size);
+    daemon_add(context, fd, address, size);
 }
 
 static void on_tick(void *context) {
@@ -31,8 +33,10 @@ static void on_tick(void *context) {
         pipeline_tick(s->pipeline);
 }
 
-static void on_malformed(void *context, const char *peer) {
-    http_log_malformed(context, peer);
+static void on_malformed(void *context, const char *peer, int status) {
+    server *s = context;
+    stats_request(&s->stats, route_index(route_find("")), status);
+    access_log(s, peer, "-", "-", status, NULL);
 }
 
 static sp_status start(server *s, sp_error *err) {
@@ -47,7 +51,7 @@ static sp_status start(server *s, sp_error *err) {
     if (status == SP_OK)
         status = gate_create(&s->config, &s->stats, &calls, &s->gate, &s->port, err);
     if (status == SP_OK)
-        status = http_start(s, err);
+        status = daemon_start(s, err);
     if (status == SP_OK) /* from here on /health tells that the service is starting */
         status = gate_start(s->gate, err);
     if (status == SP_OK)
@@ -85,13 +89,8 @@ static bool drain(server *s) {
 
 /* No request comes in, and no tick, from here on: only then may the pipeline go. */
 static void stop_http(server *s) {
-    if (s->daemon)
-        MHD_stop_daemon(s->daemon);
-    if (s->no_memory)
-        MHD_destroy_response(s->no_memory);
+    daemon_stop(s);
     gate_free(s->gate);
-    s->daemon = NULL;
-    s->no_memory = NULL;
     s->gate = NULL;
 }
 
