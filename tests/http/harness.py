@@ -1,6 +1,8 @@
 """A running server, raw sockets, and pictures made by hand: what the HTTP tests share. Standard library only."""
 import ast
 import base64
+import contextlib
+import ctypes
 import io
 import json
 import os
@@ -171,6 +173,40 @@ class Server:
         with open(f"/proc/{self.process.pid}/statm") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def thread(self, name):
+        """Id of the thread of that name."""
+        folder = f"/proc/{self.process.pid}/task"
+        for task in os.listdir(folder):
+            with open(f"{folder}/{task}/comm") as f:
+                if f.read().strip() == name:
+                    return int(task)
+        raise AssertionError(f"no thread {name}")
+
+    @contextlib.contextmanager
+    def frozen(self, thread="engine"):
+        """One thread of the server stands still, as if what it waits for did not come back."""
+        task = self.thread(thread)
+        ptrace(PTRACE_SEIZE, task)
+        try:
+            ptrace(PTRACE_INTERRUPT, task)
+            os.waitpid(task, WALL)
+            yield
+        finally:
+            ptrace(PTRACE_DETACH, task)
+
+    @contextlib.contextmanager
+    def stuck(self, sock, request):
+        """The engine stands still in the middle of the frame that `request`, sent on `sock`, asks for."""
+        for _ in range(50):
+            sock.sendall(request)
+            wait_until(lambda: self.metric("engine_running_seconds") > 0, 5, 0)
+            with self.frozen():
+                if self.metric("engine_running_seconds") > 0:
+                    yield
+                    return
+            read_answer(sock)  # it was faster
+        raise AssertionError("the engine was never met at work")
+
     def stop(self, sig=signal.SIGTERM, timeout=40):
         if self.process.poll() is None:
             self.process.send_signal(sig)
@@ -179,6 +215,16 @@ class Server:
         if self.process.returncode not in (0, -signal.SIGKILL):
             print(f"the server ended with {self.process.returncode}:\n" + "".join(self.lines)[-6000:])
         return self.process.returncode
+
+
+# Of <sys/ptrace.h> and <sys/wait.h>.
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+def ptrace(what, task):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(ctypes.c_long(what), ctypes.c_long(task), None, None) != 0:
+        raise unittest.SkipTest(f"may not hold up a thread of the server: {os.strerror(ctypes.get_errno())}")
 
 
 class ServerTest(unittest.TestCase):

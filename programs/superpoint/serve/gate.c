@@ -167,6 +167,7 @@ static void *gate_main(void *context) {
 sp_status gate_start(gate *g, sp_error *err) {
     if (pthread_create(&g->thread, NULL, gate_main, g) != 0)
         return fail(err, SP_ERR_MEMORY, "cannot start a thread");
+    pthread_setname_np(g->thread, "gate");
     g->started = true;
     return SP_OK;
 }

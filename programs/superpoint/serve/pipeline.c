@@ -444,7 +444,7 @@ sp_status pipeline_create(const config *c, sp_engine *engine, stats *s, pipeline
         if (pthread_create(&p->threads[i], NULL, i < workers ? worker_main : engine_main, p) != 0)
             status = fail(err, SP_ERR_MEMORY, "cannot start threads");
         else
-            p->started++;
+            pthread_setname_np(p->threads[p->started++], i < workers ? "worker" : "engine");
     }
     if (status != SP_OK) {
         pipeline_free(p, 1000);
