@@ -17,6 +17,34 @@ def with_exif(jpeg, orientation):
     return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + jpeg[2:]
 
 
+def icc_profile():
+    """A profile of three primaries of which red and blue have changed places: who heeds it sees other colours."""
+    def number(v):
+        return struct.pack(">i", round(v * 65536))
+
+    def xyz(*v):
+        return b"XYZ \0\0\0\0" + b"".join(number(x) for x in v)
+
+    text = b"text\0\0\0\0none\0"
+    name = b"desc\0\0\0\0\0\0\0\5swap\0" + bytes(78)
+    gamma = b"curv\0\0\0\0\0\0\0\1\2\x33\0\0"
+    tags = [(b"desc", name), (b"cprt", text), (b"wtpt", xyz(0.9642, 1, 0.8249)), (b"rXYZ", xyz(0.1431, 0.0606, 0.7141)),
+            (b"gXYZ", xyz(0.3851, 0.7169, 0.0971)), (b"bXYZ", xyz(0.4360, 0.2225, 0.0139)), (b"rTRC", gamma), (b"gTRC", gamma), (b"bTRC", gamma)]
+    table, data, at = struct.pack(">I", len(tags)), b"", 128 + 4 + 12 * len(tags)
+    for signature, body in tags:
+        body += bytes(-len(body) % 4)
+        table += signature + struct.pack(">II", at + len(data), len(body))
+        data += body
+    head = struct.pack(">I4sI4s4s4s", at + len(data), b"\0\0\0\0", 0x02100000, b"mntr", b"RGB ", b"XYZ ") + bytes(12) + b"acsp"
+    head = head.ljust(68, b"\0") + number(0.9642) + number(1) + number(0.8249)
+    return head.ljust(128, b"\0") + table + data
+
+
+def with_profile(jpeg):
+    segment = b"ICC_PROFILE\0\1\1" + icc_profile()
+    return jpeg[:2] + b"\xff\xe2" + struct.pack(">H", len(segment) + 2) + segment + jpeg[2:]
+
+
 def png_header(width, height, body=b""):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -53,6 +81,76 @@ class Pictures(ServerTest):
         found = self.ask(turned, "exif=apply")
         self.assertEqual(found["original_size"], {"height": 1600, "width": 900})
         self.assertEqual(found["warnings"], [])
+
+    # 1-5, 10, 11, 13, 15, 17, 26, 27: the pixels are Pillow's (make_pixels.py)
+    def test_every_kind_gives_the_points_of_its_pixels(self):
+        query = "keypoint_threshold=0&nms_radius=1&border=0&max_keypoints=200"
+
+        def features(picture, more=""):
+            answer = self.server.post(f"/predict?{query}{more}", picture, "application/octet-stream")
+            self.assertEqual(answer.status, 200, answer.body[:300])
+            found = answer.json()
+            self.assertGreater(found["num_keypoints"], 0)
+            return {k: found[k] for k in ("keypoints", "scores", "descriptors", "original_size")}, found["warnings"]
+
+        names = sorted(name for name in os.listdir("tests/http/pixels") if not name.endswith(".turned.png") and not name.startswith("resized"))
+        self.assertGreater(len(names), 35)
+        for name in names:
+            with self.subTest(name):
+                with open("tests/golden/image/" + name.removesuffix(".png"), "rb") as f:
+                    picture = f.read()
+                with open("tests/http/pixels/" + name, "rb") as f:
+                    pixels = f.read()
+                found, warnings = features(picture)
+                self.assertEqual(found, features(pixels)[0])
+                several = "animated" in name or "mpo" in name
+                self.assertEqual(any("several pictures, the first is used" in w for w in warnings), several, warnings)
+                if "exif-6" in name:
+                    with open("tests/http/pixels/" + name.replace(".png", ".turned.png"), "rb") as f:
+                        self.assertEqual(features(picture, "&exif=apply")[0], features(f.read())[0])
+
+    # 7
+    def test_colour_profiles_are_ignored(self):
+        plain, profiled = self.ask(self.jpeg, "resize=160x120"), self.ask(with_profile(self.jpeg), "resize=160x120")
+        self.assertTrue(plain["keypoints"])
+        for key in ("keypoints", "scores"):
+            self.assertEqual(plain[key], profiled[key])
+
+    # 11
+    def test_kinds_of_jpeg_that_are_not_read(self):
+        frame = self.jpeg.index(b"\xff\xc0")
+        self.refuse(self.jpeg[:frame + 4] + b"\x0c" + self.jpeg[frame + 5:], "image: ")  # 12 bits
+        for process in (0xC3, 0xC5, 0xCB):  # lossless, hierarchical, lossless with arithmetic coding
+            self.refuse(self.jpeg[:frame + 1] + bytes([process]) + self.jpeg[frame + 2:], "image: ")
+
+    # 27, 31
+    def test_kinds_of_files_that_are_not_read(self):
+        for data in (b"II*\0\x08\0\0\0" + bytes(100), b"MM\0*\0\0\0\x08" + bytes(100), b"\0\0\1\0\1\0\x10\x10" + bytes(100),
+                     b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(100), b"\0\0\0\x20ftypavif" + bytes(100), b"\0\0\0\x20ftypheic" + bytes(100)):
+            self.refuse(data, "JPEG, PNG, WebP, GIF, BMP and PPM are read")
+            self.assertError(self.server.post("/predict", data, "application/octet-stream"), 415, "JPEG, PNG, WebP, GIF, BMP and PPM are read")
+
+    # 32
+    def test_luma_of_the_primaries(self):
+        def bars(*values):
+            return png(64, 64, lambda x, y: values[(x // 16 + y // 16) % len(values)], colour=2 if isinstance(values[0], bytes) else 0)
+
+        coloured = bars(b"\xff\0\0", b"\0\xff\0", b"\0\0\xff")
+        query = "channel=luma&keypoint_threshold=0"
+        self.assertEqual(self.ask(coloured, query)["scores"], self.ask(bars(76, 150, 29), query)["scores"])
+        self.assertNotEqual(self.ask(coloured, query)["scores"], self.ask(bars(76, 149, 29), query)["scores"])
+
+    # 33
+    def test_resizing_is_that_of_pillow(self):
+        with open("tests/golden/image/jpeg-s2x2-15x17-optimized.jpg", "rb") as f:
+            sources = {"down": self.jpeg, "up": f.read()}
+        for name, source in sources.items():
+            with open(f"tests/http/pixels/resized-{name}.png", "rb") as f:
+                resized = f.read()
+            query = "keypoint_threshold=0"
+            found = self.ask(source, query)
+            self.assertTrue(found["scores"])
+            self.assertEqual(found["scores"], self.ask(resized, query)["scores"])
 
     # 8, 10
     def test_cut_and_trailing(self):

@@ -170,6 +170,18 @@ class Requests(ServerTest):
                             ("resize", "native"), ("resize", "max:100"), ("roi", None), ("roi", [0, 0, 9, 9])):
             self.ask(image=picture, **{name: value})
 
+    # 93
+    def test_equal_scores_are_ordered_and_cut_by_place(self):
+        every = self.ask(image=b64(blank(128, 128)), resize="native", keypoint_threshold=0, nms_radius=0, border=0,
+                         max_keypoints=-1, return_descriptors=False)
+        scored = list(zip(every["scores"], every["keypoints"]))
+        self.assertEqual(scored, sorted(scored, key=lambda p: (-p[0], p[1][1], p[1][0])))
+        equal = [i for i in range(len(scored) - 1) if scored[i][0] == scored[i + 1][0]]
+        self.assertTrue(equal)
+        for cut in (equal[0] + 1, equal[-1] + 1):
+            self.assertEqual(self.points(image=b64(blank(128, 128)), resize="native", keypoint_threshold=0, nms_radius=0,
+                                         border=0, max_keypoints=cut), every["keypoints"][:cut])
+
     def test_suppression_and_border(self):
         picture = b64(noise())
         near = self.points(image=picture, keypoint_threshold=0, nms_radius=8, max_keypoints=-1)

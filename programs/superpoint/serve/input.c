@@ -268,7 +268,8 @@ sp_status input_read(job *j, const config_limits *limits, sp_error *err) {
             return input_raw(j, err);
         if (!memchr("{[\"", first_letter(&j->body), 3)) {
             j->status = 415;
-            return fail(err, SP_ERR_ARGUMENT, "body: neither JSON nor a picture; Content-Type may say what it is");
+            return fail(err, SP_ERR_ARGUMENT,
+                        "body: neither JSON nor a picture (JPEG, PNG, WebP, GIF, BMP and PPM are read)");
         }
         return input_json(j, limits, err);
     default:
