@@ -4,10 +4,10 @@ PORT  ?=
 JOBS  ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity image-test package fuzz format check-format install clean wheel test-wheel tools-parity compose-test http-parity page-test load-test
+.PHONY: bench train-smoke help deps test-deps build serve test test-release test-asan test-tsan parity manager-parity image-test package fuzz format check-format install clean wheel test-wheel tools-parity compose-test http-parity page-test load-test load-test-sanitized
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages that building needs
 	@scripts/install-packages build
@@ -144,6 +144,14 @@ page-test: build $(BUILD)/venv-http/.ready ## drive the demo page in Chromium; s
 
 load-test: build ## 200 connections for two minutes, slow-loris, malformed requests
 	@SUPERPOINT=$(BUILD)/bin/superpoint python3 tests/load/load.py
+
+load-test-sanitized: test-deps ## the same load on a server under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer
+	@for build in asan:address,undefined tsan:thread; do \
+	  folder=$(BUILD)-$${build%%:*}; \
+	  cmake -S . -B $$folder -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=ON -DSP_SANITIZE=$${build#*:} >/dev/null && \
+	  cmake --build $$folder -j $(JOBS) --target superpoint && \
+	  SUPERPOINT=$$folder/bin/superpoint python3 tests/load/load.py --sanitized || exit 1; \
+	done
 
 fuzz: test-deps ## run every fuzz target for SECONDS (60) with libFuzzer and sanitizers
 	@scripts/fuzz $(or $(SECONDS),60)
