@@ -8,6 +8,7 @@
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/input.h"
+#include "common/jsonfeatures.h"
 #include "common/jsonout.h"
 #include "common/npz.h"
 #include "common/output.h"
@@ -112,12 +113,10 @@ static void put_picture(buffer *out, const job *j, const sp_error *err) {
         buffer_char(out, '}');
         return;
     }
-    const sp_frame *f = &j->frame;
-    buffer_format(
-        out,
-        ", \"original_size\": {\"height\": %u, \"width\": %u}, \"image_size\": {\"height\": %u, \"width\": %u}, "
-        "\"scale\": {\"x\": %.9g, \"y\": %.9g}, ",
-        f->original_height, f->original_width, f->height, f->width, f->scale_x, f->scale_y);
+    const json_sizes sizes = json_sizes_of(&j->frame);
+    buffer_text(out, ", ");
+    json_put_sizes(out, &sizes);
+    buffer_text(out, ", ");
     json_put_points(out, &j->found);
     buffer_char(out, '}');
 }

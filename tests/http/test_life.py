@@ -1,12 +1,15 @@
 """Start, ports, drain and end."""
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import tempfile
 import threading
 import unittest
 
-from harness import Server, b64, checkers, noise, read_answer, wait_until
+from harness import PROGRAM, Server, b64, checkers, noise, read_answer, wait_until
 
 
 class Life(unittest.TestCase):
@@ -103,6 +106,20 @@ class Life(unittest.TestCase):
                 self.assertEqual(manager.recv(100), b"STOPPING=1")
             finally:
                 os.unlink(path)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "needs systemd-analyze")
+    def test_unit_file(self):
+        with open("packaging/systemd/superpoint.service") as f:
+            text = f.read().replace("/usr/bin/superpoint", os.path.abspath(PROGRAM))
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/superpoint.service"
+            with open(path, "w") as f:
+                f.write(text)
+            found = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True)
+            self.assertEqual((found.returncode, found.stderr), (0, ""))
+            # of 100, where 0 is the most confined
+            found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", path], capture_output=True, text=True)
+            self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
 
     def test_config_file(self):
         path = f"/tmp/superpoint-test-{os.getpid()}.conf"

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base64.h"
 #include "common/fail.h"
+#include "common/jsonfeatures.h"
 #include "common/jsonout.h"
-#include "common/npz.h"
 #include "output/text.h"
 
 static const char prefix[] = "{\"superpoint\":";
@@ -19,23 +18,6 @@ static sp_status create(const char *path, const char *identity, const camera_opt
     return text_create_headed(path, prefix, identity, "}\n", out, err);
 }
 
-static sp_status put_descriptors(buffer *out, const record *r, sp_error *err) {
-    const npz_array array = {
-        "descriptors", npz_dtype(r->dtype), sp_dtype_size(r->dtype), 2, {r->count, SP_DESCRIPTOR_DIM}, r->descriptors};
-    buffer archive = {0};
-    sp_status status = npz_write(&archive, &array, 1, err);
-    if (status == SP_OK) {
-        buffer_format(out,
-                      ", \"descriptors\": {\"format\": \"npz\", \"key\": \"descriptors\", \"dtype\": \"%s\", "
-                      "\"shape\": [%zu, %d], \"data\": \"",
-                      npz_dtype_name(r->dtype), r->count, SP_DESCRIPTOR_DIM);
-        base64_encode(out, archive.data, archive.size);
-        buffer_text(out, "\"}");
-    }
-    buffer_free(&archive);
-    return status;
-}
-
 static sp_status add(writer *w, const record *r, sp_error *err) {
     buffer *out = &w->scratch;
     buffer_text(out, "{\"image\": ");
@@ -43,11 +25,14 @@ static sp_status add(writer *w, const record *r, sp_error *err) {
     buffer_text(out, ", ");
     const sp_features features = {.count = r->count, .keypoints = (float *)r->keypoints, .scores = (float *)r->scores};
     json_put_points(out, &features);
-    buffer_format(out,
-                  ", \"original_size\": {\"height\": %u, \"width\": %u}, \"image_size\": {\"height\": %u, \"width\": "
-                  "%u}, \"scale\": {\"x\": %.9g, \"y\": %.9g}",
-                  r->height, r->width, r->frame_height, r->frame_width, r->scale_x, r->scale_y);
-    sp_status status = r->described ? put_descriptors(out, r, err) : SP_OK;
+    const json_sizes sizes = {r->width, r->height, r->frame_width, r->frame_height, r->scale_x, r->scale_y};
+    buffer_text(out, ", ");
+    json_put_sizes(out, &sizes);
+    sp_status status = SP_OK;
+    if (r->described) {
+        buffer_text(out, ", ");
+        status = json_put_descriptors(out, r->dtype, r->count, r->descriptors, err);
+    }
     buffer_text(out, "}\n");
     return status == SP_OK ? text_flush(w, err) : status;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "clock.h"
-#include "common/base64.h"
 #include "common/fail.h"
+#include "common/jsonfeatures.h"
 #include "common/jsonout.h"
 #include "common/npz.h"
 #include "server.h"
@@ -27,37 +27,17 @@ void answer_error(job *j, int status, const char *text) {
     j->content_type = "application/json";
 }
 
-static sp_status put_descriptors(buffer *out, const sp_features *f, sp_error *err) {
-    static const char *const names[3] = {"keypoints", "scores", "descriptors"};
-    npz_array arrays[3];
-    buffer npz = {0};
-    npz_features(f, true, names, arrays);
-    sp_status status = npz_write(&npz, &arrays[2], 1, err);
-    if (status == SP_OK) {
-        buffer_format(out,
-                      ", \"descriptors\": {\"format\": \"npz\", \"key\": \"descriptors\", \"dtype\": \"%s\", "
-                      "\"shape\": [%zu, %d], \"data\": \"",
-                      npz_dtype_name(f->descriptor_dtype), f->count, SP_DESCRIPTOR_DIM);
-        base64_encode(out, npz.data, npz.size);
-        buffer_text(out, "\"}");
-    }
-    buffer_free(&npz);
-    return status;
-}
-
 /* What is told of one picture, without braces. */
 static sp_status put_picture(const job *j, const picture *p, buffer *out, sp_error *err) {
-    const sp_frame *f = &p->frame;
-    json_put_points(out, &p->features);
-    buffer_format(out,
-                  ", \"original_size\": {\"height\": %u, \"width\": %u}, \"image_size\": {\"height\": %u, \"width\": "
-                  "%u}, \"scale\": {\"x\": ",
-                  f->original_height, f->original_width, f->content_height, f->content_width);
-    json_put_double(out, f->scale_x);
-    buffer_text(out, ", \"y\": ");
-    json_put_double(out, f->scale_y);
-    buffer_char(out, '}');
-    return j->params.descriptors ? put_descriptors(out, &p->features, err) : SP_OK;
+    const sp_features *f = &p->features;
+    const json_sizes sizes = json_sizes_of(&p->frame);
+    json_put_points(out, f);
+    buffer_text(out, ", ");
+    json_put_sizes(out, &sizes);
+    if (!j->params.descriptors)
+        return SP_OK;
+    buffer_text(out, ", ");
+    return json_put_descriptors(out, f->descriptor_dtype, f->count, f->descriptors, err);
 }
 
 static bool device_nms(const job *j) {
