@@ -281,10 +281,14 @@ class Protocol(ServerTest):
             self.assertEqual(read_answer(sock).status, 200)
 
     def test_half_closed_client_gets_its_answer(self):
-        with self.server.connect() as sock:
-            sock.sendall(self.head(f"Content-Length: {len(self.body)}") + self.body)
-            sock.shutdown(socket.SHUT_WR)
-            self.assertEqual(read_answer(sock).status, 200)
+        for i in range(400):  # at every moment of the request's way
+            with self.server.connect() as sock:
+                sock.sendall(self.head(f"Content-Length: {len(self.body)}") + self.body)
+                until = time.perf_counter() + i * 4e-6
+                while time.perf_counter() < until:
+                    pass
+                sock.shutdown(socket.SHUT_WR)
+                self.assertEqual(read_answer(sock).status, 200, i)
 
     def test_clients_that_end_in_the_middle_are_let_go(self):
         for _ in range(200):  # data and end in one packet, or not: both happen

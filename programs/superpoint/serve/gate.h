@@ -78,6 +78,9 @@ int gate_status(gate_connection *c);
  */
 void gate_answer_now(gate_connection *c, int status, const char *text);
 
+/* Send an answer whole, or say that it cannot be done now (or with TLS). The connection must be closed then. */
+bool gate_send(gate_connection *c, const char *head, const void *body, size_t size);
+
 /*
  * The HTTP library is about to refuse a request with a page of its own, and does not say whose. Called from
  * its thread; answers in its place where it is certain whose: one whose head is too long, or the only

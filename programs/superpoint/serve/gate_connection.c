@@ -176,6 +176,17 @@ void gate_answer_now(gate_connection *c, int status, const char *text) {
     pthread_mutex_unlock(&c->owner->lock);
 }
 
+bool gate_send(gate_connection *c, const char *head, const void *body, size_t size) {
+    struct iovec parts[] = {{(void *)(uintptr_t)head, strlen(head)}, {(void *)(uintptr_t)body, size}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    pthread_mutex_lock(&c->owner->lock);
+    bool sent = !c->tls_session && !c->answered &&
+                sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(parts[0].iov_len + size);
+    c->answered = true;
+    pthread_mutex_unlock(&c->owner->lock);
+    return sent;
+}
+
 /* Bytes behind the requests so far, which came together with them. */
 static bool has_leftover(const gate_connection *c, uint64_t received) {
     return c->consumed != UNKNOWN && received > c->consumed;

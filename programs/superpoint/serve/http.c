@@ -145,14 +145,36 @@ static int status_elsewhere(const request *r) {
     return status ? status : info ? (int)info->http_status : 499;
 }
 
+/*
+ * The library gives a request up whose client has ended its sending side, when it happens to read that end before it
+ * asks for the answer that is there. The socket still takes the answer.
+ */
+static void answer_past_library(request *r) {
+    const job *j = r->job;
+    char head[512], extra[64] = "";
+    if (atomic_load(&j->outcome) != JOB_ANSWERED || j->answer.failed)
+        return;
+    if (j->kserve.answer_header_bytes)
+        snprintf(extra, sizeof extra, "Inference-Header-Content-Length: %zu\r\n", j->kserve.answer_header_bytes);
+    snprintf(
+        head, sizeof head,
+        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
+        j->status, MHD_get_reason_phrase_for((unsigned)j->status), j->content_type, j->answer.size, r->id, extra);
+    if (gate_send(r->connection, head, j->answer.data, j->answer.size)) {
+        r->status = j->status;
+        r->sent_bytes = j->answer.size;
+    }
+}
+
 void http_on_completed(void *context, struct MHD_Connection *mhd, void **state, enum MHD_RequestTerminationCode why) {
     server *s = context;
     request *r = *state;
     (void)mhd;
-    (void)why;
     *state = NULL;
     if (!r)
         return;
+    if (r->stage == REQUEST_WAITING && why == MHD_REQUEST_TERMINATED_WITH_ERROR)
+        answer_past_library(r);
     if (r->status == 0)
         r->status = status_elsewhere(r);
     gate_request_done(r->connection, r->head_bytes && !r->chunked ? r->head_bytes + r->body_bytes : 0);
