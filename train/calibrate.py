@@ -3,7 +3,8 @@
 usage: calibrate.py [--weights FILE.safetensors] [--share 0.9999] PICTURE...
 
 For each output channel of the first five layers: the value that all but one in ten thousand stay below, over
-the pictures at 640x480, 320x240 and mirrored. The file NAME.ranges names the digest of the weights; other
+the pictures and some drawn scenes, whose contrasts are harder than photographs', at 640x480 and 320x240, plain, mirrored
+and inverted. The file NAME.ranges names the digest of the weights; other
 weights ignore it. lib/model/ranges.h has the format.
 """
 import argparse
@@ -15,13 +16,17 @@ import torch
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
 
+import scenes
+
 LAYERS = [f"encoder.conv_blocks.{b}.conv_{c}" for b in range(3) for c in "ab"][:5]
 POOLED = (1, 3)
+SCENES = ("board", "bricks", "text", "boxes", "lines", "strokes")
 
 
 def planes(paths):
-    for path in paths:
-        picture = Image.open(path).convert("RGB")
+    drawn = [Image.fromarray(scenes.scene(np.random.default_rng([9, i]), 640, kind)[0]) for i, kind in enumerate(SCENES)]
+    for picture in [Image.open(path) for path in paths] + drawn:
+        picture = picture.convert("RGB")
         for size in ((640, 480), (320, 240)):
             small = picture.resize(size, Image.BILINEAR)
             for p in (small, ImageOps.mirror(small), ImageOps.invert(small)):
