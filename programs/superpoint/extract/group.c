@@ -320,9 +320,11 @@ static void share(sharing *s) {
         look_for_silence(s, time);
     if (interrupt_asked())
         work_stop(s->work);
-    if (has_ended(g, g->rank) || s->asked)
+    if (has_ended(g, g->rank))
         return;
-    say_alive(s, time);
+    say_alive(s, time); /* also while waiting for an answer: the one that was asked may hang */
+    if (s->asked)
+        return;
     if (atomic_load(&s->running->ended))
         end_round(s);
     else if (work_empty(s->work) && s->refusals >= g->size - 1 - (int)group_lost_count(g))
