@@ -18,9 +18,9 @@ enum {
     SETTLE_TICKS = 1200
 }; /* 2 x 4 cells a tile; NCRISC needs some 40,000 clocks */
 
-static void near(const char *what, double counted, double constant) {
+static void near(const char *what, double counted, double constant, double tolerance) {
     printf("  %-28s %8.1f counted, %8.1f in the estimate\n", what, counted, constant);
-    if (!(fabs(counted - constant) <= 0.1 * constant))
+    if (!(fabs(counted - constant) <= tolerance * constant))
         fail_msg("%s: %g counted, the estimate says %g", what, counted, constant);
 }
 
@@ -50,11 +50,12 @@ static void counts(void **state) {
     const struct layer first = sp_bh_plan_layer(plan, 1, 0);
     const double cells = b.rows * b.cols, pixels_of = cells * 64;
     const double share = (first.rows + CORES - 1) / CORES * first.cols; /* of the core that has most rows */
-    near("taps, a pixel", (m.taps_clock - m.go_clock[0]) / share, COUNT_TAPS_PIXEL);
-    near("ring, a row and plane", (m.end_clock[0] - m.threads_clock[0]) / (first.rows * 4.0), COUNT_RING_ROW);
-    near("factors, a cell", (m.go_clock[BH_SCALE] - m.begin_clock[BH_SCALE]) / cells, COUNT_FACTOR_CELL);
-    near("softmax, a cell", (m.tail_clock[1] - m.tail_clock[0]) / cells, COUNT_SOFTMAX_CELL);
-    near("suppression, a pixel", (m.tail_clock[2] - m.tail_clock[1]) / pixels_of, COUNT_SUPPRESS_PIXEL);
+    near("taps, a pixel", (m.taps_clock - m.go_clock[0]) / share, COUNT_TAPS_PIXEL, 0.1);
+    near("ring, a row and plane", (m.end_clock[0] - m.threads_clock[0]) / (first.rows * 4.0), COUNT_RING_ROW, 0.1);
+    near("factors, a cell", (m.go_clock[BH_SCALE] - m.begin_clock[BH_SCALE]) / cells, COUNT_FACTOR_CELL, 0.1);
+    near("softmax, a cell", (m.tail_clock[1] - m.tail_clock[0]) / cells, COUNT_SOFTMAX_CELL, 0.1);
+    near("suppression, a pixel", (m.tail_clock[2] - m.tail_clock[1]) / pixels_of, COUNT_SUPPRESS_PIXEL,
+         0.5); /* by the scores, so by the weights */
     free(pixels);
     sp_bh_device_free(d);
 }
