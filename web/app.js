@@ -171,7 +171,8 @@ function drawPoints(context, p, at, size, faint) {
 
 function paint(context, where, unit) { // unit: canvas pixels to one on the screen
   context.clearRect(0, 0, where.w, where.h);
-  const size = Math.max(2, (pictures[1] ? 1.8 : 3) * unit);
+  const narrow = Math.min(1, Math.max(0.5, where.w / unit / 800)); // smaller rings on a small picture
+  const size = Math.max(2, (pictures[1] ? 1.8 : 3) * narrow * unit);
   pictures.forEach((p, i) => {
     if (p) context.drawImage(p.bitmap, where.at[i].x, where.at[i].y, p.bitmap.width * where.at[i].s, p.bitmap.height * where.at[i].s);
   });
@@ -192,6 +193,7 @@ function paint(context, where, unit) { // unit: canvas pixels to one on the scre
 
 function draw() {
   if (!pictures[0]) return;
+  $("tip").hidden = true; // it told of a point that may have moved
   layout = place();
   canvas.width = layout.w;
   canvas.height = layout.h;

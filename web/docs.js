@@ -17,6 +17,7 @@ function typeOf(schema) {
 
 function table(parent, head, rows) {
   const t = make("table", null, parent), top = make("tr", null, make("thead", null, t)), body = make("tbody", null, t);
+  t.tabIndex = 0; // on a narrow screen it scrolls, by keyboard too
   head.forEach((h) => make("th", h, top, { scope: "col" }));
   rows.forEach((row) => {
     const tr = make("tr", null, body);
