@@ -42,7 +42,18 @@ sp_status gate_create(const config *c, stats *s, const gate_calls *calls, gate *
 
 /* ---- letting in -------------------------------------------------------------------------------- */
 
-/* Room for one more: an idle connection goes, else the one that has been at its headers longest. */
+/* How little is lost with a connection: 0 is the least, RANKS says that it stays. */
+enum { RANKS = 3 };
+
+static int rank_of(const gate_connection *c) {
+    if (c->answered)
+        return RANKS;
+    if (c->over_since_ms > 0)
+        return 0; /* its peer has ended in the middle: nothing can come of it */
+    return c->phase == PHASE_IDLE ? 1 : c->phase == PHASE_HEADERS ? 2 : RANKS;
+}
+
+/* Room for one more, in place of the one with the least to lose, and of those the one nearest to its deadline. */
 static bool make_room(gate *g) {
     gate_connection *victim = NULL;
     pthread_mutex_lock(&g->lock);
@@ -50,12 +61,13 @@ static bool make_room(gate *g) {
         g->handed_over = 0; /* some did not get there, for want of memory */
     bool room = (double)(g->open + g->handed_over) < g->config->limits.max_connections;
     if (!room) {
+        int least = RANKS;
         for (gate_connection *c = g->first; c; c = c->next) {
-            bool candidate = !c->answered && (c->phase == PHASE_IDLE || c->phase == PHASE_HEADERS);
-            bool better = !victim || (c->phase == PHASE_IDLE && victim->phase != PHASE_IDLE) ||
-                          (c->phase == victim->phase && c->deadline_ms < victim->deadline_ms);
-            if (candidate && better)
+            int rank = rank_of(c);
+            if (rank < least || (rank < RANKS && rank == least && c->deadline_ms < victim->deadline_ms)) {
                 victim = c;
+                least = rank;
+            }
         }
         if (victim) {
             /* One that is idle expects no answer. */
