@@ -147,6 +147,8 @@ def descriptor_loss(da, db, pa, qa, ok, log_scale):
     if n > GROUP:  # the table of similarities grows with the square of the points
         parts = [descriptor_loss(*(t[i:i + GROUP] for t in (da, db, pa, qa, ok)), log_scale) for i in range(0, n, GROUP)]
         return sum(p[0] for p in parts) / len(parts), sum(p[1] for p in parts) / len(parts)
+    if not ok.any():  # no point lies in both views: nothing to learn, but the gradients must exist for the workers' sum
+        return (da.sum() + db.sum() + log_scale) * 0, torch.zeros((), device=da.device)
     m = pa.shape[1]
     a, b = sample(da, pa), sample(db, qa)
     pair = torch.arange(n, device=pa.device)[:, None].expand(n, m)[ok]

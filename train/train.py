@@ -87,7 +87,7 @@ def forward_loss(net, log_scale, pool, o, step, rank):
         s = logits.float().flatten(2).transpose(1, 2)[mask].softmax(-1)[:, :64]
         t = target[mask][:, :64]
         strong = t.sum(-1) > 0.6 * L.HEIGHT
-        cell = (s[strong].argmax(1) == t[strong].argmax(1)).float().mean()
+        cell = (s[strong].argmax(1) == t[strong].argmax(1)).float().mean().nan_to_num()  # 0 where no label is strong
     return o.weight * det + des, [det.item(), des.item(), hit.item(), cell.item()]
 
 
