@@ -139,12 +139,22 @@ static void run_server(const tm_list *argv, const tm_list *env, int out, int err
     _exit(127);
 }
 
+/* `stop` may have removed the file, and another server may have taken its place: that one's state is not ours to write.
+ */
+static bool still_ours(const char *state_path) {
+    json_t *there = NULL;
+    bool ours = tm_json_load(state_path, TM_MAX_NATIVE_STATE, &there, NULL) == TM_OK &&
+                tm_json_int(there, "keeper_pid", 0) == getpid();
+    json_decref(there);
+    return ours;
+}
+
 static void save_end(const char *state_path, json_t *state, int status) {
     char now[32];
     json_object_set_new(state, "exit_code",
                         json_integer(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
     json_object_set_new(state, "ended_at", json_string(tm_now_iso(now)));
-    if (tm_exists(state_path)) /* `stop` may have removed it */
+    if (still_ours(state_path))
         tm_json_save(state_path, state, NULL);
 }
 

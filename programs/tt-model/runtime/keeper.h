@@ -6,6 +6,9 @@
 #include "base/json.h"
 #include "base/text.h"
 
+/* Most bytes of a state file. */
+enum { TM_MAX_NATIVE_STATE = 1 << 20 };
+
 /* Fork the keeper, which starts argv with env added, adds pid, start_ticks, boot_id and keeper_pid to
  * `state`, saves it at `state_path`, and stamps what the server prints into `log_path`. Returns when the
  * state is on disk, or when the program could not be started. */

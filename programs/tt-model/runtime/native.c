@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_STATE = 1 << 20, PORT_WAIT_MS = 60000, NAP_MS = 50 };
+enum { PORT_WAIT_MS = 60000, NAP_MS = 50 };
 
 static char *state_path(const char *package, const char *profile) {
     return tm_root_file("native/%s--%s.json", package, profile);
@@ -113,7 +113,7 @@ int tm_native_again(const json_t *record, int port, json_t **state, tm_error *e)
 
 static json_t *load_state(const char *path) {
     json_t *state = NULL;
-    if (tm_json_load(path, MAX_STATE, &state, NULL) == TM_OK && json_is_object(state) &&
+    if (tm_json_load(path, TM_MAX_NATIVE_STATE, &state, NULL) == TM_OK && json_is_object(state) &&
         tm_json_str(state, "package") && tm_json_str(state, "profile"))
         return state;
     json_decref(state);
