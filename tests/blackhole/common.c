@@ -13,6 +13,15 @@ const char *simulator_or_skip(const char *test) {
     return NULL;
 }
 
+bh_transport *open_simulator(const char *library) {
+    bh_transport *transport;
+    sp_error err;
+    if (sp_bh_open_simulator(library, &transport, &err) == SP_OK)
+        return transport;
+    fprintf(stderr, "%s\n", err.text);
+    return NULL;
+}
+
 const sp_model *test_model(void) {
     static sp_model *model;
     sp_error err;

@@ -16,6 +16,9 @@
 const char *simulator_or_skip(const char *test);
 enum { SKIPPED = 77 };
 
+/* The chip of that library, or NULL after saying what went wrong. */
+bh_transport *open_simulator(const char *library);
+
 /* The project's own weights, packed, opened once for the process. Read from weights/ of the source tree. */
 const sp_model *test_model(void);
 const bh_weights *test_weights(void);

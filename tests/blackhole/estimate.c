@@ -86,12 +86,9 @@ int main(void) {
     const char *library = simulator_or_skip("blackhole.estimate");
     if (!library)
         return failed ? failed : SKIPPED;
-    bh_transport *transport;
-    sp_error err;
-    if (sp_bh_open_simulator(library, &transport, &err) != SP_OK) {
-        fprintf(stderr, "%s\n", err.text);
+    bh_transport *transport = open_simulator(library);
+    if (!transport)
         return 1;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(counts, transport)};
     failed += cmocka_run_group_tests(tests, NULL, NULL);
     transport->close(transport);

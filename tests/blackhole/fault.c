@@ -184,12 +184,9 @@ int main(void) {
     const char *library = simulator_or_skip("blackhole.fault");
     if (!library)
         return SKIPPED;
-    bh_transport *transport;
-    sp_error err;
-    if (sp_bh_open_simulator(library, &transport, &err) != SP_OK) {
-        fprintf(stderr, "%s\n", err.text);
+    bh_transport *transport = open_simulator(library);
+    if (!transport)
         return 1;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(no_fault, transport),
                                        cmocka_unit_test_prestate(wrong_firmware, transport),
                                        cmocka_unit_test_prestate(out_of_l1, transport),

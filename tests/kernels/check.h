@@ -21,8 +21,6 @@ void check_that(check *c, bool ok, const char *format, ...) __attribute__((forma
 /* xorshift64*: the next 32 random bits. */
 uint32_t check_random(check *c);
 
-/* Pearson's correlation of two arrays. */
-double check_correlation(const float *a, const float *b, size_t n);
 double check_largest_difference(const float *a, const float *b, size_t n);
 
 /* Whole engines, level by level, against the reference engine. */

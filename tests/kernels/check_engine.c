@@ -9,6 +9,7 @@
 #include "engine/cpu/plan.h"
 #include "engine/engine.h"
 #include "model/model.h"
+#include "reference.h"
 
 /* What a precision promises beside the reference: the largest difference of a score or a descriptor's element, and
  * the smallest correlations. Flat frames have nothing to correlate. */
@@ -115,8 +116,8 @@ static void compare(check *c, const sp_model *model, sp_cpu_level level, const p
     if (ran) {
         const double ds = check_largest_difference(maps.scores, expected->scores, pixels);
         const double dd = check_largest_difference(maps.descriptors, expected->descriptors, 4 * pixels);
-        const double cs = check_correlation(maps.scores, expected->scores, pixels);
-        const double cd = check_correlation(maps.descriptors, expected->descriptors, 4 * pixels);
+        const double cs = sp_reference_correlation(maps.scores, expected->scores, pixels);
+        const double cd = sp_reference_correlation(maps.descriptors, expected->descriptors, 4 * pixels);
         check_that(c,
                    ds <= bound->difference && dd <= bound->difference &&
                        (!correlated || (cs >= bound->scores && cd >= bound->descriptors)),

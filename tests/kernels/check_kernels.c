@@ -43,22 +43,6 @@ double check_largest_difference(const float *a, const float *b, size_t n) {
     return largest;
 }
 
-double check_correlation(const float *a, const float *b, size_t n) {
-    double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
-    for (size_t i = 0; i < n; i++) {
-        ma += a[i];
-        mb += b[i];
-    }
-    ma /= (double)n;
-    mb /= (double)n;
-    for (size_t i = 0; i < n; i++) {
-        aa += (a[i] - ma) * (a[i] - ma);
-        bb += (b[i] - mb) * (b[i] - mb);
-        ab += (a[i] - ma) * (b[i] - mb);
-    }
-    return aa == bb && aa == ab ? 1 : ab / sqrt(aa * bb);
-}
-
 static void print_levels(void) {
     printf("levels that this machine can run:");
     for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++)
