@@ -75,6 +75,14 @@ static bool look_up(const cli *c, const char *name, known *k) {
 }
 
 static sp_status apply(const cli *c, const known *k, const char *value, sp_error *err) {
+    if (k->own && k->own->member) {
+        char *member = (char *)c->context + k->own->member - 1;
+        if (k->own->value)
+            *(const char **)member = value;
+        else
+            *(bool *)member = true;
+        return SP_OK;
+    }
     if (k->own)
         return c->take(c->context, k->own, value, err);
     if (k->setup)
@@ -102,6 +110,14 @@ static sp_status parse_option(const cli *c, const char *text, const char *next, 
     return apply(c, &k, next, err);
 }
 
+/* Operands gather at the front of argv, where nothing is read any more. */
+static sp_status take_operand(const cli *c, const char *text, sp_error *err) {
+    if (!c->operands)
+        return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", text);
+    c->operands->names[c->operands->count++] = text;
+    return SP_OK;
+}
+
 static int fail_usage(const cli *c, const sp_error *err) {
     fprintf(stderr, "%s: %s\n`%s --help` shows the options\n", c->program, err->text, c->program);
     return USAGE;
@@ -110,6 +126,8 @@ static int fail_usage(const cli *c, const sp_error *err) {
 int cli_parse(const cli *c, int argc, char **argv) {
     bool operands_only = false;
     sp_error err = {0};
+    if (c->operands)
+        *c->operands = (cli_operands){(const char **)(argv + 1), 0};
     for (int i = 1; i < argc; i++) {
         sp_status status;
         const char *text = argv[i];
@@ -121,7 +139,7 @@ int cli_parse(const cli *c, int argc, char **argv) {
             if (!operands_only && text[0] == '-' && text[1])
                 status = fail(&err, SP_ERR_ARGUMENT, "%s: is not an option; options begin with two dashes", text);
             else
-                status = c->take(c->context, NULL, text, &err);
+                status = take_operand(c, text, &err);
         } else if (text[2] == '\0') {
             operands_only = true;
             continue;
@@ -143,10 +161,6 @@ int cli_parse(const cli *c, int argc, char **argv) {
         c->setup->engine.height = c->params->height;
     }
     return CLI_GO_ON;
-}
-
-sp_status cli_no_operand(const char *operand, sp_error *err) {
-    return fail(err, SP_ERR_ARGUMENT, "%s: this command takes no operands", operand);
 }
 
 int cli_fail(const cli *c, const sp_error *err) {

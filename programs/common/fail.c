@@ -13,3 +13,10 @@ sp_status fail(sp_error *err, sp_status status, const char *format, ...) {
     }
     return status;
 }
+
+sp_status fail_in(const char *place, sp_status status, sp_error *err) {
+    if (status == SP_OK || !err)
+        return status;
+    const sp_error inner = *err;
+    return fail(err, status, "%.200s: %.300s", place, inner.text);
+}

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "common/fail.h"
+#include "common/number.h"
 
 static const char *const channels[] = {"red", "luma", NULL};
 static const char *const exifs[] = {"ignore", "apply", NULL};
@@ -75,31 +76,6 @@ const param_spec *params_find(const char *name) {
     return NULL;
 }
 
-/* A decimal number and nothing else: no hexadecimal, no "inf", no white space. */
-static bool parse_number(const char *text, double *value) {
-    static const char digits[] = "0123456789";
-    const char *p = text + (*text == '-' || *text == '+');
-    size_t whole = strspn(p, digits), part = 0;
-    p += whole;
-    if (*p == '.') {
-        part = strspn(p + 1, digits);
-        p += 1 + part;
-    }
-    if (whole + part == 0)
-        return false;
-    if (*p == 'e' || *p == 'E') {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        size_t exponent = strspn(p, digits);
-        if (exponent == 0)
-            return false;
-        p += exponent;
-    }
-    if (*p)
-        return false;
-    *value = strtod(text, NULL);
-    return isfinite(*value);
-}
-
 static bool parse_boolean(const char *text, bool *value) {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -163,19 +139,16 @@ static bool parse_rect(const char *text, sp_rect *rect) {
 }
 
 static sp_status set_integer(const param_spec *spec, const char *text, int32_t *field, sp_error *err) {
-    double value;
-    if (!parse_number(text, &value) || value != trunc(value))
-        return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not a whole number", spec->name, text);
-    if (value < spec->minimum || value > spec->maximum)
-        return fail(err, SP_ERR_ARGUMENT, "%s: %.40s is not within %.0f...%.0f", spec->name, text, spec->minimum,
-                    spec->maximum);
-    *field = (int32_t)value;
-    return SP_OK;
+    int64_t value;
+    sp_status status = number_whole(spec->name, text, (int64_t)spec->minimum, (int64_t)spec->maximum, &value, err);
+    if (status == SP_OK)
+        *field = (int32_t)value;
+    return status;
 }
 
 static sp_status set_threshold(const param_spec *spec, const char *text, float *field, sp_error *err) {
     double value;
-    if (!parse_number(text, &value) || fabs(value) > FLT_MAX)
+    if (!number_parse(text, &value) || fabs(value) > FLT_MAX)
         return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not a finite number", spec->name, text);
     *field = (float)value;
     return SP_OK;

@@ -1,6 +1,5 @@
 #include "common/setup.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +9,15 @@
 
 #include "common/cli.h"
 #include "common/fail.h"
+#include "common/number.h"
 
 const cli_option sp_setup_options[] = {
-    {"weights", "FILE|ID", "a safetensors file, or owner/name[@revision] in the Hugging Face cache"},
-    {"engine", "NAME", "auto, cpu, blackhole or reference (auto)"},
-    {"precision", "NAME", "auto, fp32, bf16 or int8 (auto: the fastest that is accurate enough)"},
-    {"level", "NAME", "CPU level to force: c, avx2, avx512, avx512vnni, amx, neon"},
-    {"threads", "N", "threads to compute with (0: one for each CPU)"},
-    {NULL, NULL, NULL}};
+    {"weights", "FILE|ID", "a safetensors file, or owner/name[@revision] in the Hugging Face cache", CLI_TAKE},
+    {"engine", "NAME", "auto, cpu, blackhole or reference (auto)", CLI_TAKE},
+    {"precision", "NAME", "auto, fp32, bf16 or int8 (auto: the fastest that is accurate enough)", CLI_TAKE},
+    {"level", "NAME", "CPU level to force: c, avx2, avx512, avx512vnni, amx, neon", CLI_TAKE},
+    {"threads", "N", "threads to compute with (0: one for each CPU)", CLI_TAKE},
+    CLI_END};
 
 void sp_setup_default(sp_setup *setup) {
     setup->weights = NULL;
@@ -39,13 +39,12 @@ static sp_status set_precision(sp_engine_options *options, const char *value, sp
 }
 
 static sp_status set_threads(sp_engine_options *options, const char *value, sp_error *err) {
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno || n > 1024)
-        return fail(err, SP_ERR_ARGUMENT, "threads: %s is not a whole number within 0...1024", value);
-    options->threads = (uint32_t)n;
-    return SP_OK;
+    enum { MOST = 1024 };
+    int64_t threads;
+    sp_status status = number_whole("threads", value, 0, MOST, &threads, err);
+    if (status == SP_OK)
+        options->threads = (uint32_t)threads;
+    return status;
 }
 
 sp_status sp_setup_set(sp_setup *setup, const char *name, const char *value, sp_error *err) {

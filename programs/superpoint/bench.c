@@ -96,7 +96,7 @@ static sp_status measure(const bench_options *o, const char *image, json_t *resu
     if (status == SP_OK)
         status = sp_setup_open(&o->setup, &model, NULL, err);
     if (status == SP_OK)
-        status = sp_frame_decode(bytes, size, &o->params, &frame, NULL, err);
+        status = fail_in(image, sp_frame_decode(bytes, size, &o->params, &frame, NULL, err), err);
     if (status == SP_OK)
         status = bench_stages(o, model, bytes, size, results, err);
     if (status == SP_OK)
@@ -109,34 +109,20 @@ static sp_status measure(const bench_options *o, const char *image, json_t *resu
     return status;
 }
 
-static const cli_option own[] = {{"image", "FILE", "the picture to work on (the sample picture)"},
-                                 {"quick", NULL, "end within 30 seconds; figures are rougher"},
-                                 {"json", NULL, "one JSON document on standard output"},
-                                 {"model", NULL, "predict by counting instead (--engine blackhole)"},
-                                 {NULL, NULL, NULL}};
-
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    bench_options *o = context;
-    if (!option)
-        return cli_no_operand(value, err);
-    if (option == &own[0])
-        o->image = value;
-    else if (option == &own[1])
-        o->quick = true;
-    else if (option == &own[2])
-        o->json = true;
-    else
-        o->model = true;
-    return SP_OK;
-}
+static const cli_option own[] = {
+    {"image", "FILE", "the picture to work on (the sample picture)", CLI_TEXT(bench_options, image)},
+    {"quick", NULL, "end within 30 seconds; figures are rougher", CLI_FLAG(bench_options, quick)},
+    {"json", NULL, "one JSON document on standard output", CLI_FLAG(bench_options, json)},
+    {"model", NULL, "predict by counting instead (--engine blackhole)", CLI_FLAG(bench_options, model)},
+    CLI_END};
 
 static const char about[] =
     "Measures decoding, resizing, post-processing and encoding on one thread, a request over HTTP to a\n"
-    "service started for it, and the forward pass\n"
-    "with every engine, instruction set level, precision and with one thread and all; options narrow\n"
-    "that down. Variants run in turn, round after round. `peak` is the share of what the processor's\n"
-    "multipliers do at that level and precision, measured in the same rounds; Winograd's algorithm\n"
-    "needs fewer multiplications than are counted, and may pass 100 %.\n";
+    "service started for it, and the forward pass with every engine, instruction set level, precision\n"
+    "and with one thread and all; options narrow that down. Variants run in turn, round after round.\n"
+    "`peak` is the share of what the processor's multipliers do at that level and precision, measured in\n"
+    "the same rounds; Winograd's algorithm needs fewer multiplications than are counted, and may pass\n"
+    "100 %.\n";
 
 static const char epilogue[] = "Examples:\n"
                                "  superpoint bench --quick\n"
@@ -180,7 +166,6 @@ int sp_command_bench(int argc, char **argv) {
                    .options = own,
                    .setup = &o.setup,
                    .params = &o.params,
-                   .take = take,
                    .context = &o};
     const int code = cli_parse(&c, argc, argv);
     return code == CLI_GO_ON ? run(&c, &o) : code;

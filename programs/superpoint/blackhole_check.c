@@ -74,20 +74,10 @@ static int run(const cli *c, options *o) {
     return status == SP_OK ? EXIT_OK : cli_fail(c, &err);
 }
 
-static const cli_option own[] = {{"report", "FILE", "where the report goes (" DEFAULT_REPORT ")"},
-                                 {"reset", NULL, "reset the card first; takes seconds"},
-                                 {NULL, NULL, NULL}};
-
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    options *o = context;
-    if (!option)
-        return cli_no_operand(value, err);
-    if (option == &own[0])
-        o->report = value;
-    else
-        o->reset = true;
-    return SP_OK;
-}
+static const cli_option own[] = {
+    {"report", "FILE", "where the report goes (" DEFAULT_REPORT ")", CLI_TEXT(options, report)},
+    {"reset", NULL, "reset the card first; takes seconds", CLI_FLAG(options, reset)},
+    CLI_END};
 
 static const char about[] =
     "Brings up a Tenstorrent Blackhole card from the bottom: opening, memory of every tile and every\n"
@@ -109,7 +99,6 @@ int sp_command_blackhole_check(int argc, char **argv) {
                    .epilogue = epilogue,
                    .options = own,
                    .setup = &o.setup,
-                   .take = take,
                    .context = &o};
     const int code = cli_parse(&c, argc, argv);
     return code == CLI_GO_ON ? run(&c, &o) : code;

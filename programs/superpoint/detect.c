@@ -18,8 +18,7 @@
 typedef struct options {
     sp_setup setup;
     sp_params params;
-    const char **images; /* into argv */
-    int count;
+    cli_operands images;
     const char *draw, *npz;
     bool draw_frame, json;
 } options;
@@ -42,13 +41,8 @@ static void job_free(job *j) {
 
 static sp_status detect(const options *o, sp_engine *engine, sp_maps *maps, job *j, sp_error *err) {
     sp_status status = sp_input_read(j->path, SP_MAX_INPUT_BYTES, &j->bytes, &j->size, err);
-    if (status == SP_OK) {
-        status = sp_frame_decode(j->bytes, j->size, &o->params, &j->frame, &j->info, err);
-        if (status != SP_OK) { /* say which picture it was */
-            const sp_error inner = *err;
-            return fail(err, inner.status, "%.200s: %.300s", j->path, inner.text);
-        }
-    }
+    if (status == SP_OK)
+        status = fail_in(j->path, sp_frame_decode(j->bytes, j->size, &o->params, &j->frame, &j->info, err), err);
     const sp_frame *frame = &j->frame;
     if (status == SP_OK)
         status = sp_engine_run(engine, &frame, 1, maps, err);
@@ -96,7 +90,7 @@ static sp_status write_npz(const options *o, const job *j, sp_error *err) {
 }
 
 static void print_text(const options *o, const job *j) {
-    if (o->count > 1)
+    if (o->images.count > 1)
         printf("# %s\n", j->path);
     for (size_t i = 0; i < j->found.count; i++)
         printf("%.9g %.9g %.9g\n", (double)j->found.keypoints[2 * i], (double)j->found.keypoints[2 * i + 1],
@@ -124,10 +118,10 @@ static void put_picture(buffer *out, const job *j, const sp_error *err) {
 /* One picture: its object. Several: {"images": [...]}. */
 static sp_status print_json(const options *o, buffer *pictures, sp_error *err) {
     buffer out = {0};
-    if (o->count > 1)
+    if (o->images.count > 1)
         buffer_text(&out, "{\"images\": [");
     buffer_put(&out, pictures->data, pictures->size);
-    buffer_text(&out, o->count > 1 ? "]}\n" : "\n");
+    buffer_text(&out, o->images.count > 1 ? "]}\n" : "\n");
     sp_status status = pictures->failed || out.failed ? fail(err, SP_ERR_MEMORY, "out of memory")
                                                       : sp_output_write("-", out.data, out.size, err);
     buffer_free(&out);
@@ -143,8 +137,8 @@ static int run(const cli *c, const options *o) {
         return cli_fail(c, &err);
     int code = EXIT_OK;
     buffer pictures = {0};
-    for (int i = 0; i < o->count; i++) {
-        job j = {.path = o->images[i]};
+    for (size_t i = 0; i < o->images.count; i++) {
+        job j = {.path = o->images.names[i]};
         sp_status status = detect(o, engine, &maps, &j, &err);
         if (status == SP_OK && o->draw)
             status = draw(o, &j, &err);
@@ -169,35 +163,19 @@ static int run(const cli *c, const options *o) {
     return code;
 }
 
-enum { OPT_JSON, OPT_NPZ, OPT_DRAW, OPT_DRAW_FRAME, OPT_END };
 static const cli_option own[] = {
-    [OPT_JSON] = {"json", NULL, "one JSON document on standard output, without descriptors"},
-    [OPT_NPZ] = {"npz", "FILE.npz", "write keypoints, scores and descriptors for numpy (one picture only)"},
-    [OPT_DRAW] = {"draw", "FILE.png", "write the picture with its points on it (one picture only)"},
-    [OPT_DRAW_FRAME] = {"draw-frame", NULL, "draw on the network's frame instead of the picture's own size"},
-    [OPT_END] = {NULL, NULL, NULL}};
-
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    options *o = context;
-    (void)err;
-    if (!option)
-        o->images[o->count++] = value;
-    else if (option == &own[OPT_DRAW])
-        o->draw = value;
-    else if (option == &own[OPT_NPZ])
-        o->npz = value;
-    else if (option == &own[OPT_JSON])
-        o->json = true;
-    else
-        o->draw_frame = true;
-    return SP_OK;
-}
+    {"json", NULL, "one JSON document on standard output, without descriptors", CLI_FLAG(options, json)},
+    {"npz", "FILE.npz", "write keypoints, scores and descriptors for numpy (one picture only)", CLI_TEXT(options, npz)},
+    {"draw", "FILE.png", "write the picture with its points on it (one picture only)", CLI_TEXT(options, draw)},
+    {"draw-frame", NULL, "draw on the network's frame instead of the picture's own size",
+     CLI_FLAG(options, draw_frame)},
+    CLI_END};
 
 static sp_status complete(void *context, sp_error *err) {
     options *o = context;
-    if (o->count == 0)
+    if (o->images.count == 0)
         return fail(err, SP_ERR_ARGUMENT, "no picture was named");
-    if (o->count > 1 && (o->draw || o->npz))
+    if (o->images.count > 1 && (o->draw || o->npz))
         return fail(err, SP_ERR_ARGUMENT, "--draw and --npz take one picture; see `superpoint extract`");
     if (o->npz && strcmp(o->npz, "-") == 0 && o->json)
         return fail(err, SP_ERR_ARGUMENT, "--npz - and --json would share standard output");
@@ -213,9 +191,7 @@ static const char epilogue[] = "Examples:\n"
                                "  curl -s https://example.org/a.jpg | superpoint detect -\n";
 
 int sp_command_detect(int argc, char **argv) {
-    options o = {.images = calloc((size_t)argc + 1, sizeof *o.images)};
-    if (!o.images)
-        return EXIT_FAILED;
+    options o = {0};
     sp_setup_default(&o.setup);
     sp_params_default(&o.params);
     const cli c = {.program = "superpoint detect",
@@ -227,12 +203,9 @@ int sp_command_detect(int argc, char **argv) {
                    .options = own,
                    .setup = &o.setup,
                    .params = &o.params,
-                   .take = take,
+                   .operands = &o.images,
                    .complete = complete,
                    .context = &o};
-    int code = cli_parse(&c, argc, argv);
-    if (code == CLI_GO_ON)
-        code = run(&c, &o);
-    free(o.images);
-    return code;
+    const int code = cli_parse(&c, argc, argv);
+    return code == CLI_GO_ON ? run(&c, &o) : code;
 }

@@ -29,9 +29,9 @@ enum { DETECTOR, MATCHER };
 
 typedef struct options {
     sp_setup setup;
-    const char **sets; /* into argv */
-    int count;
-    sp_params params; /* what both protocols share */
+    cli_operands sets;
+    sp_params params;      /* what both protocols share */
+    const char *threshold; /* as given, or NULL */
     bool json;
 } options;
 
@@ -98,7 +98,7 @@ static sp_status look(worker *w, const eval_scene *scene, int k, view v[2], sp_e
     if (status == SP_OK)
         status = sp_input_read(path, SP_MAX_INPUT_BYTES, &bytes, &size, err);
     for (int p = 0; status == SP_OK && p < 2; p++)
-        status = detect(w, bytes, size, &protocols[p], &v[p], err);
+        status = fail_in(path, detect(w, bytes, size, &protocols[p], &v[p], err), err);
     free(bytes);
     return status;
 }
@@ -365,8 +365,8 @@ static int run(const cli *c, const options *o) {
     sp_error err;
     worker w = {.options = o, .rows = json_array()};
     sp_status status = sp_setup_open(&o->setup, &w.model, &w.engine, &err);
-    for (int i = 0; status == SP_OK && i < o->count; i++)
-        status = run_set(&w, o->sets[i], &err);
+    for (size_t i = 0; status == SP_OK && i < o->sets.count; i++)
+        status = run_set(&w, o->sets.names[i], &err);
     json_t *summary = status == SP_OK ? summarise(w.rows) : NULL;
     if (status == SP_OK && !summary)
         status = fail(&err, SP_ERR_MEMORY, "eval: out of memory");
@@ -387,24 +387,16 @@ static int run(const cli *c, const options *o) {
 }
 
 static const cli_option own[] = {
-    {"keypoint-threshold", "T", "only points whose score is above T (0: as many as are asked for)"},
-    {"json", NULL, "one JSON document on standard output, every pair in it"},
-    {NULL, NULL, NULL}};
-
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    options *o = context;
-    if (!option)
-        o->sets[o->count++] = value;
-    else if (strcmp(option->name, "json") == 0)
-        o->json = true;
-    else
-        return params_set(&o->params, option->name, value, err);
-    return SP_OK;
-}
+    {"keypoint-threshold", "T", "only points whose score is above T (0: as many as are asked for)",
+     CLI_TEXT(options, threshold)},
+    {"json", NULL, "one JSON document on standard output, every pair in it", CLI_FLAG(options, json)},
+    CLI_END};
 
 static sp_status complete(void *context, sp_error *err) {
-    const options *o = context;
-    return o->count > 0 ? SP_OK : fail(err, SP_ERR_ARGUMENT, "no set was named");
+    options *o = context;
+    if (o->sets.count == 0)
+        return fail(err, SP_ERR_ARGUMENT, "no set was named");
+    return o->threshold ? params_set(&o->params, "keypoint_threshold", o->threshold, err) : SP_OK;
 }
 
 static const char about[] =
@@ -423,9 +415,7 @@ static const char epilogue[] = "Examples:\n"
                                "  superpoint eval --precision int8 --json sets/heldout > int8.json\n";
 
 int sp_command_eval(int argc, char **argv) {
-    options o = {.sets = calloc((size_t)argc + 1, sizeof *o.sets)};
-    if (!o.sets)
-        return EXIT_FAILED;
+    options o = {0};
     sp_setup_default(&o.setup);
     sp_params_default(&o.params);
     o.params.channel = SP_CHANNEL_LUMA;
@@ -437,12 +427,9 @@ int sp_command_eval(int argc, char **argv) {
                    .epilogue = epilogue,
                    .options = own,
                    .setup = &o.setup,
-                   .take = take,
+                   .operands = &o.sets,
                    .complete = complete,
                    .context = &o};
-    int code = cli_parse(&c, argc, argv);
-    if (code == CLI_GO_ON)
-        code = run(&c, &o);
-    free(o.sets);
-    return code;
+    const int code = cli_parse(&c, argc, argv);
+    return code == CLI_GO_ON ? run(&c, &o) : code;
 }

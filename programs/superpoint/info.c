@@ -106,27 +106,24 @@ static int report(const cli *c, bool json) {
     return doc ? EXIT_OK : EXIT_FAILED;
 }
 
-static const cli_option own[] = {{"json", NULL, "one JSON document on standard output"}, {NULL, NULL, NULL}};
+typedef struct options {
+    sp_setup setup;
+    bool json;
+} options;
 
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    if (!option)
-        return cli_no_operand(value, err);
-    *(bool *)context = true;
-    return SP_OK;
-}
+static const cli_option own[] = {{"json", NULL, "one JSON document on standard output", CLI_FLAG(options, json)},
+                                 CLI_END};
 
 int sp_command_info(int argc, char **argv) {
-    sp_setup setup;
-    sp_setup_default(&setup);
-    bool json = false;
+    options o = {0};
+    sp_setup_default(&o.setup);
     const cli c = {.program = "superpoint info",
                    .usage = "superpoint info [OPTION...]",
                    .about = "Says what weights, engines and machine are at hand.\n",
                    .epilogue = "Examples:\n  superpoint info\n  superpoint info --engine cpu --json\n",
                    .options = own,
-                   .setup = &setup,
-                   .take = take,
-                   .context = &json};
-    int code = cli_parse(&c, argc, argv);
-    return code == CLI_GO_ON ? report(&c, json) : code;
+                   .setup = &o.setup,
+                   .context = &o};
+    const int code = cli_parse(&c, argc, argv);
+    return code == CLI_GO_ON ? report(&c, o.json) : code;
 }

@@ -1,134 +1,88 @@
 /* The same points in two pictures, or in many pairs of pictures from feature files. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <float.h>
 
 #include "command.h"
 #include "common/cli.h"
 #include "common/fail.h"
+#include "common/number.h"
 #include "match/match.h"
-
-enum {
-    OPT_RATIO,
-    OPT_DISTANCE,
-    OPT_ONE_WAY,
-    OPT_DRAW,
-    OPT_JSON,
-    OPT_OUTPUT,
-    OPT_FORMAT,
-    OPT_PAIRS,
-    OPT_SEQUENTIAL,
-    OPT_RETRIEVAL,
-    OPT_GEOMETRIES,
-    OPT_MEMORY,
-    OPT_QUIET,
-    OPT_END
-};
-
-static const cli_option own[] = {
-    [OPT_RATIO] = {"max-ratio", "R", "keep when the distance is at most R times that of the second nearest (1: off)"},
-    [OPT_DISTANCE] = {"max-distance", "D", "keep when the distance of the descriptors, 0...2, is at most D (2: off)"},
-    [OPT_ONE_WAY] = {"one-way", NULL, "the nearest for each point of the first, whether or not it is mutual"},
-    [OPT_DRAW] = {"draw", "FILE.png", "two pictures: write both with lines between the matches"},
-    [OPT_JSON] = {"json", NULL, "two pictures: print one JSON document"},
-    [OPT_OUTPUT] = {"output", "PATH", "feature files: what to write, .h5 (hloc), .db (COLMAP) or .txt (COLMAP)"},
-    [OPT_FORMAT] = {"format", "NAME", "hdf5, colmap or colmap-text, where PATH's suffix does not say it"},
-    [OPT_PAIRS] = {"pairs", "FILE", "pairs from a file, two names a line; - is standard input"},
-    [OPT_SEQUENTIAL] = {"sequential", "N", "each picture with the next N in the order of names"},
-    [OPT_RETRIEVAL] = {"retrieval", "N", "each picture with the N that are most alike"},
-    [OPT_GEOMETRIES] = {"skip-verification", NULL, "database: enter the matches as two-view geometries too, unchecked"},
-    [OPT_MEMORY] = {"memory", "MIB", "memory for features (1024)"},
-    [OPT_QUIET] = {"quiet", NULL, "print failures only"},
-    [OPT_END] = {NULL, NULL, NULL}};
-
-static sp_status take_real(const char *name, const char *value, float *out, sp_error *err) {
-    char *end;
-    const float number = strtof(value, &end);
-    if (end == value || *end || !isfinite(number))
-        return fail(err, SP_ERR_ARGUMENT, "%s: %s is not a number", name, value);
-    *out = number;
-    return SP_OK;
-}
-
-static sp_status take_count(const char *name, const char *value, unsigned long most, unsigned long *out,
-                            sp_error *err) {
-    char *end;
-    errno = 0;
-    *out = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno || *out < 1 || *out > most)
-        return fail(err, SP_ERR_ARGUMENT, "%s: %s is not a whole number within 1...%lu", name, value, most);
-    return SP_OK;
-}
 
 typedef struct options {
     match_options o;
-    const char *format;
-    int pairings;
+    bool one_way;
+    /* As given, for `complete` to read; NULL: not given. */
+    const char *ratio, *distance, *format, *sequential, *retrieval, *memory;
 } options;
 
-static sp_status take_pairing(options *p, pairing kind, const char *name, const char *value, sp_error *err) {
-    unsigned long n = 0;
-    p->o.pairing = kind;
-    p->pairings++;
-    if (kind == PAIRING_FILE) {
-        p->o.pairs = value;
-        return SP_OK;
-    }
-    sp_status status = take_count(name, value, 1000000, &n, err);
-    p->o.neighbours = (uint32_t)n;
+static const cli_option own[] = {
+    {"max-ratio", "R", "keep when the distance is at most R times that of the second nearest (1: off)",
+     CLI_TEXT(options, ratio)},
+    {"max-distance", "D", "keep when the distance of the descriptors, 0...2, is at most D (2: off)",
+     CLI_TEXT(options, distance)},
+    {"one-way", NULL, "the nearest for each point of the first, whether or not it is mutual",
+     CLI_FLAG(options, one_way)},
+    {"draw", "FILE.png", "two pictures: write both with lines between the matches", CLI_TEXT(options, o.draw)},
+    {"json", NULL, "two pictures: print one JSON document", CLI_FLAG(options, o.json)},
+    {"output", "PATH", "feature files: what to write, .h5 (hloc), .db (COLMAP) or .txt (COLMAP)",
+     CLI_TEXT(options, o.output)},
+    {"format", "NAME", "hdf5, colmap or colmap-text, where PATH's suffix does not say it", CLI_TEXT(options, format)},
+    {"pairs", "FILE", "pairs from a file, two names a line; - is standard input", CLI_TEXT(options, o.pairs)},
+    {"sequential", "N", "each picture with the next N in the order of names", CLI_TEXT(options, sequential)},
+    {"retrieval", "N", "each picture with the N that are most alike", CLI_TEXT(options, retrieval)},
+    {"skip-verification", NULL, "database: enter the matches as two-view geometries too, unchecked",
+     CLI_FLAG(options, o.geometries)},
+    {"memory", "MIB", "memory for features (1024)", CLI_TEXT(options, memory)},
+    {"quiet", NULL, "print failures only", CLI_FLAG(options, o.quiet)},
+    CLI_END};
+
+static sp_status read_float(const char *name, const char *value, float *out, sp_error *err) {
+    double number;
+    sp_status status = number_real(name, value, -FLT_MAX, FLT_MAX, &number, err);
+    if (status == SP_OK)
+        *out = (float)number;
     return status;
 }
 
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
-    options *p = context;
+/* The values that were given as text. */
+static sp_status read_values(options *p, sp_error *err) {
     match_options *o = &p->o;
-    unsigned long n;
-    if (!option) {
-        if (o->operand_count == 2)
-            return fail(err, SP_ERR_ARGUMENT, "%.300s: is a third file", value);
-        o->operands[o->operand_count++] = value;
-        return SP_OK;
-    }
-    switch (option - own) {
-    case OPT_RATIO:
-        return take_real("max-ratio", value, &o->match.max_ratio, err);
-    case OPT_DISTANCE:
-        return take_real("max-distance", value, &o->match.max_distance, err);
-    case OPT_ONE_WAY:
-        o->match.mutual = false;
-        return SP_OK;
-    case OPT_DRAW:
-        o->draw = value;
-        return SP_OK;
-    case OPT_JSON:
-        o->json = true;
-        return SP_OK;
-    case OPT_OUTPUT:
-        o->output = value;
-        return SP_OK;
-    case OPT_FORMAT:
-        p->format = value;
-        return SP_OK;
-    case OPT_PAIRS:
-        return take_pairing(p, PAIRING_FILE, "pairs", value, err);
-    case OPT_SEQUENTIAL:
-        return take_pairing(p, PAIRING_SEQUENTIAL, "sequential", value, err);
-    case OPT_RETRIEVAL:
-        return take_pairing(p, PAIRING_RETRIEVAL, "retrieval", value, err);
-    case OPT_GEOMETRIES:
-        o->geometries = true;
-        return SP_OK;
-    case OPT_MEMORY: {
-        sp_status status = take_count("memory", value, 1 << 24, &n, err);
-        o->memory = (size_t)n << 20;
-        return status;
-    }
-    default:
-        o->quiet = true;
-        return SP_OK;
-    }
+    int64_t neighbours = 0, mib = 0;
+    sp_status status = SP_OK;
+    if (p->ratio)
+        status = read_float("max-ratio", p->ratio, &o->match.max_ratio, err);
+    if (status == SP_OK && p->distance)
+        status = read_float("max-distance", p->distance, &o->match.max_distance, err);
+    if (status == SP_OK && p->sequential)
+        status = number_whole("sequential", p->sequential, 1, 1000000, &neighbours, err);
+    if (status == SP_OK && p->retrieval)
+        status = number_whole("retrieval", p->retrieval, 1, 1000000, &neighbours, err);
+    if (status == SP_OK && p->memory)
+        status = number_whole("memory", p->memory, 1, 1 << 24, &mib, err);
+    o->neighbours = (uint32_t)neighbours;
+    if (mib)
+        o->memory = (size_t)mib << 20;
+    return status;
+}
+
+/* How pictures are paired; more than one way cannot be asked for. */
+static sp_status choose_pairing(options *p, sp_error *err) {
+    match_options *o = &p->o;
+    if ((o->pairs != NULL) + (p->sequential != NULL) + (p->retrieval != NULL) > 1)
+        return fail(err, SP_ERR_ARGUMENT, "of --pairs, --sequential and --retrieval one at most can be given");
+    o->pairing = o->pairs        ? PAIRING_FILE
+                 : p->sequential ? PAIRING_SEQUENTIAL
+                 : p->retrieval  ? PAIRING_RETRIEVAL
+                                 : PAIRING_EXHAUSTIVE;
+    return SP_OK;
+}
+
+/* The library judges the numbers before anything is read. */
+static sp_status check_matcher(const sp_match_options *o, sp_error *err) {
+    sp_matcher *trial;
+    sp_status status = sp_matcher_create(o, &trial, err);
+    if (status == SP_OK)
+        sp_matcher_free(trial);
+    return status;
 }
 
 static sp_status complete(void *context, sp_error *err) {
@@ -136,25 +90,28 @@ static sp_status complete(void *context, sp_error *err) {
     match_options *o = &p->o;
     o->match.threads = o->setup.engine.threads;
     o->match.level = o->setup.engine.level;
-    sp_matcher *trial; /* lets the library judge the numbers before anything is read */
-    sp_status status = sp_matcher_create(&o->match, &trial, err);
+    o->match.mutual = !p->one_way;
+    sp_status status = read_values(p, err);
+    if (status == SP_OK)
+        status = choose_pairing(p, err);
+    if (status == SP_OK)
+        status = check_matcher(&o->match, err);
     if (status != SP_OK)
         return status;
-    sp_matcher_free(trial);
-    if (o->operand_count == 0)
+    if (o->operands.count == 0)
         return fail(err, SP_ERR_ARGUMENT, "no files were named");
+    if (o->operands.count > 2)
+        return fail(err, SP_ERR_ARGUMENT, "%.300s: is a third file", o->operands.names[2]);
     if (!o->output) {
-        if (o->operand_count != 2)
+        if (o->operands.count != 2)
             return fail(err, SP_ERR_ARGUMENT, "two pictures are needed, or feature files and --output");
-        if (p->pairings || p->format || o->geometries)
+        if (o->pairing != PAIRING_EXHAUSTIVE || p->format || o->geometries)
             return fail(err, SP_ERR_ARGUMENT, "--output: is missing");
         return o->params.descriptors ? SP_OK : fail(err, SP_ERR_ARGUMENT, "without descriptors nothing is matched");
     }
     if (o->draw || o->json)
         return fail(err, SP_ERR_ARGUMENT, "--draw and --json are for two pictures, without --output");
-    if (p->pairings > 1)
-        return fail(err, SP_ERR_ARGUMENT, "of --pairs, --sequential and --retrieval one at most can be given");
-    if (o->pairing == PAIRING_SEQUENTIAL && o->operand_count == 2)
+    if (o->pairing == PAIRING_SEQUENTIAL && o->operands.count == 2)
         return fail(err, SP_ERR_ARGUMENT, "--sequential: takes one feature file");
     return match_format_find(p->format, o->output, &o->format, err);
 }
@@ -189,7 +146,7 @@ int sp_command_match(int argc, char **argv) {
                    .options = own,
                    .setup = &p.o.setup,
                    .params = &p.o.params,
-                   .take = take,
+                   .operands = &p.o.operands,
                    .complete = complete,
                    .context = &p};
     sp_error err = {0};

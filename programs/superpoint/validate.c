@@ -14,8 +14,7 @@
 
 typedef struct options {
     sp_setup setup;
-    const char **images; /* into argv */
-    int count;
+    cli_operands images;
     bool json;
     sp_params params;
 } options;
@@ -72,7 +71,7 @@ static sp_status measure(const options *o, engines *e, const char *path, accurac
     sp_frame frame = {0};
     sp_status status = sp_input_read(path, SP_MAX_INPUT_BYTES, &bytes, &size, err);
     if (status == SP_OK)
-        status = sp_frame_decode(bytes, size, &o->params, &frame, NULL, err);
+        status = fail_in(path, sp_frame_decode(bytes, size, &o->params, &frame, NULL, err), err);
     const sp_frame *one = &frame;
     if (status == SP_OK)
         status = sp_engine_run(e->tested, &one, 1, &e->tested_maps, err);
@@ -97,7 +96,7 @@ static int report(const options *o, const engines *e, const accuracy *worst, jso
     const sp_model_info *model = sp_model_get_info(e->model);
     const bool passed = accuracy_passes(worst);
     if (!o->json) {
-        print_text(o->count > 1 ? "worst of all" : o->images[0], worst);
+        print_text(o->images.count > 1 ? "worst of all" : o->images.names[0], worst);
         printf("%s: engine %s, level %s, %s, weights %s\n", passed ? "PASSED" : "NOT PASSED", info->engine, info->level,
                sp_precision_text(info->precision), model->id);
         json_decref(images);
@@ -126,18 +125,18 @@ static int run(const cli *c, const options *o) {
     accuracy worst = {0};
     json_t *images = json_array();
     sp_status status = open_engines(o, &e, &err);
-    for (int i = 0; status == SP_OK && i < o->count; i++) {
+    for (size_t i = 0; status == SP_OK && i < o->images.count; i++) {
         accuracy a;
-        status = measure(o, &e, o->images[i], &a, &err);
+        status = measure(o, &e, o->images.names[i], &a, &err);
         if (status != SP_OK)
             break;
         if (i == 0)
             worst = a;
         accuracy_worst(&worst, &a);
-        if (!o->json && o->count > 1)
-            print_text(o->images[i], &a);
+        if (!o->json && o->images.count > 1)
+            print_text(o->images.names[i], &a);
         json_t *entry = figures(&a);
-        json_object_set_new(entry, "image", json_string(o->images[i]));
+        json_object_set_new(entry, "image", json_string(o->images.names[i]));
         char hex[17];
         snprintf(hex, sizeof hex, "%016" PRIx64, digest(&e.tested_maps));
         json_object_set_new(entry, "digest", json_string(hex));
@@ -155,19 +154,18 @@ static int run(const cli *c, const options *o) {
     return code;
 }
 
-static const cli_option own[] = {{"image", "FILE", "a picture; may be given again (the sample picture)"},
-                                 {"json", NULL, "one JSON document on standard output"},
-                                 {NULL, NULL, NULL}};
-
-static sp_status take(void *context, const cli_option *option, const char *value, sp_error *err) {
+/* An option, since a tool that writes command lines may find it easier; an operand says the same. */
+static sp_status take_image(void *context, const cli_option *option, const char *value, sp_error *err) {
     options *o = context;
+    (void)option;
     (void)err;
-    if (option && option == &own[1])
-        o->json = true;
-    else /* operands are pictures too */
-        o->images[o->count++] = value;
+    o->images.names[o->images.count++] = value;
     return SP_OK;
 }
+
+static const cli_option own[] = {{"image", "FILE", "a picture; may be given again (the sample picture)", CLI_TAKE},
+                                 {"json", NULL, "one JSON document on standard output", CLI_FLAG(options, json)},
+                                 CLI_END};
 
 static const char about[] =
     "Runs pictures through an engine and through the plain fp32 reference, and compares: Pearson\n"
@@ -183,9 +181,8 @@ static const char epilogue[] =
 
 int sp_command_validate(int argc, char **argv) {
     char sample[4096];
-    options o = {.images = calloc((size_t)argc + 1, sizeof *o.images)};
-    if (!o.images)
-        return EXIT_FAILED;
+    const char *one[] = {sample};
+    options o = {0};
     sp_setup_default(&o.setup);
     sp_params_default(&o.params);
     const cli c = {.program = "superpoint validate",
@@ -195,18 +192,17 @@ int sp_command_validate(int argc, char **argv) {
                    .options = own,
                    .setup = &o.setup,
                    .params = &o.params,
-                   .take = take,
+                   .operands = &o.images,
+                   .take = take_image,
                    .context = &o};
-    int code = cli_parse(&c, argc, argv);
-    if (code == CLI_GO_ON && o.count == 0) {
+    const int code = cli_parse(&c, argc, argv);
+    if (code != CLI_GO_ON)
+        return code;
+    if (o.images.count == 0) {
         sp_error err;
-        if (sp_sample_picture(sample, sizeof sample, &err) == SP_OK)
-            o.images[o.count++] = sample;
-        else
-            code = cli_fail(&c, &err);
+        if (sp_sample_picture(sample, sizeof sample, &err) != SP_OK)
+            return cli_fail(&c, &err);
+        o.images = (cli_operands){one, 1};
     }
-    if (code == CLI_GO_ON)
-        code = run(&c, &o);
-    free(o.images);
-    return code;
+    return run(&c, &o);
 }

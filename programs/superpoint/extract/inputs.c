@@ -119,7 +119,7 @@ static sp_status put_operand(input_list *list, const input_options *o, const cha
         path[n - 1] = '\0';
     if (o->root)
         return put_folder(list, path, o->root, err);
-    return put_folder(list, path, o->operand_count == 1 && !o->list ? path : NULL, err);
+    return put_folder(list, path, o->operands.count == 1 && !o->list ? path : NULL, err);
 }
 
 static sp_status put_list(input_list *list, const input_options *o, sp_error *err) {
@@ -173,11 +173,11 @@ static sp_status drop_repeated(input_list *list, sp_error *err) {
 sp_status inputs_collect(const input_options *o, input_list *list, sp_error *err) {
     sp_status status = SP_OK;
     *list = (input_list){0};
-    for (size_t i = 0; status == SP_OK && i < o->operand_count; i++)
-        status = put_operand(list, o, o->operands[i], err);
+    for (size_t i = 0; status == SP_OK && i < o->operands.count; i++)
+        status = put_operand(list, o, o->operands.names[i], err);
     if (status == SP_OK && o->list)
         status = put_list(list, o, err);
-    if (status == SP_OK && o->root && o->operand_count == 0 && !o->list)
+    if (status == SP_OK && o->root && o->operands.count == 0 && !o->list)
         status = put_folder(list, o->root, o->root, err);
     if (status == SP_OK)
         status = drop_repeated(list, err);

@@ -2,6 +2,7 @@
 #ifndef SUPERPOINT_EXTRACT_INPUTS_H
 #define SUPERPOINT_EXTRACT_INPUTS_H
 
+#include "common/cli.h"
 #include "superpoint.h"
 
 typedef struct input {
@@ -16,8 +17,7 @@ typedef struct input_list {
 } input_list;
 
 typedef struct input_options {
-    const char *const *operands;
-    size_t operand_count;
+    cli_operands operands;
     const char *list; /* file of paths, "-" for standard input; NULL: none */
     bool nulls;       /* its paths end in zeros instead of line ends */
     const char *root; /* folder that paths are relative to, and names too; NULL: none */

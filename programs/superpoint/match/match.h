@@ -2,7 +2,7 @@
 #ifndef SUPERPOINT_MATCH_MATCH_H
 #define SUPERPOINT_MATCH_MATCH_H
 
-#include "common/setup.h"
+#include "common/cli.h"
 #include "match/writers.h"
 
 typedef enum pairing { PAIRING_EXHAUSTIVE, PAIRING_SEQUENTIAL, PAIRING_RETRIEVAL, PAIRING_FILE } pairing;
@@ -12,8 +12,7 @@ typedef struct match_options {
     sp_setup setup;
     sp_params params;
     sp_match_options match;
-    const char *operands[2];
-    int operand_count;
+    cli_operands operands; /* one or two */
 
     /* two pictures */
     const char *draw;

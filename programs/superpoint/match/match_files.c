@@ -26,7 +26,7 @@ static sp_status check_weights(const job *j, sp_error *err) {
     sp_status status = SP_OK;
     if (a && b && strcmp(a, b) != 0)
         status = fail(err, SP_ERR_ARGUMENT, "%.150s and %.150s: were made with different weights (%.12s..., %.12s...)",
-                      j->o->operands[0], j->o->operands[1], a, b);
+                      j->o->operands.names[0], j->o->operands.names[1], a, b);
     free(a);
     free(b);
     return status;
@@ -114,9 +114,9 @@ static sp_status write_matches(job *j, bool *interrupted, sp_error *err) {
 sp_status match_files(const match_options *o, bool *interrupted, sp_error *err) {
     job j = {.o = o};
     interrupt_catch();
-    sp_status status = features_open(o->operands[0], o->memory / (size_t)o->operand_count, &j.a, err);
-    if (status == SP_OK && o->operand_count == 2)
-        status = features_open(o->operands[1], o->memory / 2, &j.b, err);
+    sp_status status = features_open(o->operands.names[0], o->memory / o->operands.count, &j.a, err);
+    if (status == SP_OK && o->operands.count == 2)
+        status = features_open(o->operands.names[1], o->memory / 2, &j.b, err);
     if (status == SP_OK)
         status = check_weights(&j, err);
     if (status == SP_OK)

@@ -1,7 +1,6 @@
 /* Two pictures: the points that are the same in both. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
 #include "common/buffer.h"
@@ -24,13 +23,9 @@ static sp_status look(const match_options *o, sp_engine *engine, const char *pat
     sp_maps maps = {0};
     sp_status status = sp_input_read(path, SP_MAX_INPUT_BYTES, &bytes, &size, err);
     if (status == SP_OK)
-        status = sp_image_decode(bytes, size, &o->params, &s->image, NULL, err);
+        status = fail_in(path, sp_image_decode(bytes, size, &o->params, &s->image, NULL, err), err);
     if (status == SP_OK)
-        status = sp_frame_from_image(&s->image, &o->params, &frame, err);
-    if (status != SP_OK && err->text[0] && strncmp(err->text, path, strlen(path)) != 0) {
-        const sp_error inner = *err;
-        status = fail(err, inner.status, "%.200s: %.300s", path, inner.text);
-    }
+        status = fail_in(path, sp_frame_from_image(&s->image, &o->params, &frame, err), err);
     if (status == SP_OK)
         status = sp_engine_run(engine, &(const sp_frame *){&frame}, 1, &maps, err);
     if (status == SP_OK)
@@ -64,7 +59,7 @@ static sp_status print_json(const match_options *o, const side sides[2], const s
     buffer_text(&out, "{\"images\": [");
     for (int s = 0; s < 2; s++) {
         buffer_text(&out, s ? ", {\"image\": " : "{\"image\": ");
-        json_put_string(&out, o->operands[s]);
+        json_put_string(&out, o->operands.names[s]);
         buffer_text(&out, ", ");
         json_put_points(&out, &sides[s].found);
         buffer_char(&out, '}');
@@ -114,7 +109,7 @@ sp_status match_pictures(const match_options *o, sp_error *err) {
     side sides[2] = {0};
     sp_status status = sp_setup_open(&o->setup, &model, &engine, err);
     for (int s = 0; s < 2 && status == SP_OK; s++)
-        status = look(o, engine, o->operands[s], &sides[s], err);
+        status = look(o, engine, o->operands.names[s], &sides[s], err);
     if (status == SP_OK)
         status = compare(o, sides, err);
     for (int s = 0; s < 2; s++) {

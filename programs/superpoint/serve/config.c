@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fail.h"
 #include "common/input.h"
+#include "common/number.h"
 
 typedef struct limit {
     const char *flag, *name, *unit;
@@ -51,16 +51,16 @@ static const limit limits[] = {
 enum { LIMITS = sizeof limits / sizeof limits[0] };
 
 static const cli_option plain[] = {
-    {"host", "ADDRESS", "address to listen at (127.0.0.1; 0.0.0.0 or :: for all)"},
-    {"port", "N", "exactly this port; 0: any free one (20000, or the next free one of 100)"},
-    {"config", "FILE", "options from a file of `name = value` lines"},
-    {"model-name", "NAME", "id in /v1/models (superpoint)"},
-    {"workers", "N", "threads that decode and encode (one for each CPU, at least 2)"},
-    {"token-file", "FILE", "demand `Authorization: Bearer` with one of the tokens in FILE, one a line"},
-    {"cors", "ORIGIN", "let pages of ORIGIN (or \"*\") call the service"},
-    {"tls-certificate", "FILE", "serve HTTPS with this PEM certificate chain"},
-    {"tls-key", "FILE", "its PEM key"},
-    {"access-log", "FILE", "one JSON line a request; \"-\": standard output, \"off\" (-)"},
+    {"host", "ADDRESS", "address to listen at (127.0.0.1; 0.0.0.0 or :: for all)", CLI_TAKE},
+    {"port", "N", "exactly this port; 0: any free one (20000, or the next free one of 100)", CLI_TAKE},
+    {"config", "FILE", "options from a file of `name = value` lines", CLI_TAKE},
+    {"model-name", "NAME", "id in /v1/models (superpoint)", CLI_TAKE},
+    {"workers", "N", "threads that decode and encode (one for each CPU, at least 2)", CLI_TAKE},
+    {"token-file", "FILE", "demand `Authorization: Bearer` with one of the tokens in FILE, one a line", CLI_TAKE},
+    {"cors", "ORIGIN", "let pages of ORIGIN (or \"*\") call the service", CLI_TAKE},
+    {"tls-certificate", "FILE", "serve HTTPS with this PEM certificate chain", CLI_TAKE},
+    {"tls-key", "FILE", "its PEM key", CLI_TAKE},
+    {"access-log", "FILE", "one JSON line a request; \"-\": standard output, \"off\" (-)", CLI_TAKE},
 };
 enum { PLAIN = sizeof plain / sizeof plain[0] };
 
@@ -82,42 +82,18 @@ const cli_option *config_options(void) {
     memcpy(all, plain, sizeof plain);
     for (size_t i = 0; i < LIMITS; i++) {
         snprintf(helps[i], sizeof helps[i], "%s (%.10g %s)", limits[i].help, limits[i].value, limits[i].unit);
-        all[PLAIN + i] = (cli_option){limits[i].flag, "N", helps[i]};
+        all[PLAIN + i] = (cli_option){limits[i].flag, "N", helps[i], CLI_TAKE};
     }
     return all;
-}
-
-static sp_status number(const char *name, const char *value, double minimum, double maximum, double *out,
-                        sp_error *err) {
-    char *end;
-    double parsed = strtod(value, &end);
-    if (end == value || *end || !isfinite(parsed))
-        return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not a number", name, value);
-    if (parsed < minimum || parsed > maximum)
-        return fail(err, SP_ERR_ARGUMENT, "%s: %.40s is not within %.10g...%.10g", name, value, minimum, maximum);
-    *out = parsed;
-    return SP_OK;
-}
-
-static sp_status whole(const char *name, const char *value, int maximum, int *out, sp_error *err) {
-    double parsed = 0;
-    sp_status status = number(name, value, 0, maximum, &parsed, err);
-    if (status != SP_OK)
-        return status;
-    if (parsed != trunc(parsed))
-        return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not a whole number", name, value);
-    *out = (int)parsed;
-    return SP_OK;
 }
 
 static sp_status read_file(config *c, sp_setup *setup, const char *path, sp_error *err);
 
 sp_status config_set(config *c, sp_setup *setup, const char *name, const char *value, sp_error *err) {
-    int workers;
     for (size_t i = 0; i < LIMITS; i++)
         if (strcmp(name, limits[i].flag) == 0) {
             double *field = (double *)((char *)&c->limits + limits[i].offset);
-            return number(name, value, limits[i].minimum, limits[i].maximum, field, err);
+            return number_real(name, value, limits[i].minimum, limits[i].maximum, field, err);
         }
     const struct {
         const char *name;
@@ -134,11 +110,16 @@ sp_status config_set(config *c, sp_setup *setup, const char *name, const char *v
             *texts[i].field = value;
             return SP_OK;
         }
-    if (strcmp(name, "port") == 0)
-        return whole(name, value, 65535, &c->port, err);
+    if (strcmp(name, "port") == 0) {
+        int64_t port = c->port;
+        sp_status status = number_whole(name, value, 0, 65535, &port, err);
+        c->port = (int)port;
+        return status;
+    }
     if (strcmp(name, "workers") == 0) {
-        sp_status status = whole(name, value, 256, &workers, err);
-        c->workers = status == SP_OK ? (unsigned)workers : 0;
+        int64_t workers = c->workers;
+        sp_status status = number_whole(name, value, 0, 256, &workers, err);
+        c->workers = (unsigned)workers;
         return status;
     }
     if (strcmp(name, "config") == 0)

@@ -36,7 +36,7 @@ typedef struct config {
 void config_default(config *c);
 void config_free(config *c);
 
-/* The options of `superpoint serve` for cli.h, ended by a NULL name; made from the table at the first call. */
+/* The options of `superpoint serve` for cli.h, ended by CLI_END; made from the table at the first call. */
 const cli_option *config_options(void);
 
 /* Set one option by its flag's name; "config" reads a file of `name = value` lines, where '#' begins a comment. */

@@ -18,8 +18,6 @@
 
 static sp_status take_option(void *context, const cli_option *option, const char *value, sp_error *err) {
     server *s = context;
-    if (!option)
-        return cli_no_operand(value, err);
     return config_set(&s->config, &s->setup, option->name, value, err);
 }
 
