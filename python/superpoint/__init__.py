@@ -9,8 +9,8 @@
     print(a.keypoints[pairs[:, 0]], b.keypoints[pairs[:, 1]])
 """
 
-from ._api import Features, Info, Matcher, SuperPoint, match
+from ._api import Features, Info, Maps, Matcher, SuperPoint, match
 from ._library import Error, lib
 
 __version__ = lib.sp_version().decode()
-__all__ = ["Error", "Features", "Info", "Matcher", "SuperPoint", "match", "__version__"]
+__all__ = ["Error", "Features", "Info", "Maps", "Matcher", "SuperPoint", "match", "__version__"]

@@ -59,6 +59,14 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Maps:
+    """What the network says of every place of one frame."""
+
+    scores: NDArray[np.float32]  #: [H, W], probability of a keypoint; H and W are multiples of 8
+    descriptors: NDArray[np.float32]  #: [H / 8, W / 8, 256], each of length 1; that of cell (i, j) belongs to its centre
+
+
+@dataclass(frozen=True)
 class Info:
     """What runs."""
 
@@ -227,9 +235,7 @@ class SuperPoint:
         try:
             self._frame(image, settings, mask, frame)
             with self._lock:
-                self._check_open()
-                frames = (c.POINTER(CFrame) * 1)(c.pointer(frame))
-                check(lib.sp_engine_run(self._engine, frames, 1, self._maps, error), error)
+                self._run(frame)
                 check(lib.sp_features_extract(self._maps, frame, settings, found, error), error)
             n = found.count
             described = bool(settings.descriptors)
@@ -243,6 +249,32 @@ class SuperPoint:
         finally:
             lib.sp_features_free(found)
             lib.sp_frame_free(frame)
+
+    def maps(self, image: Picture, **params: Any) -> Maps:
+        """The network's dense output for one picture, before anything is suppressed or selected.
+
+        Of the parameters of `detect`, `resize`, `channel` and `exif` count.
+        """
+        settings = _params({**self._defaults, **params})
+        frame = CFrame()
+        try:
+            self._frame(image, settings, None, frame)
+            with self._lock:
+                self._run(frame)
+                height, width = self._maps.height, self._maps.width
+                return Maps(
+                    scores=_copy(self._maps.scores, (height, width), np.float32),
+                    descriptors=_copy(self._maps.descriptors, (height // 8, width // 8, DIM), np.float32),
+                )
+        finally:
+            lib.sp_frame_free(frame)
+
+    def _run(self, frame: CFrame) -> None:
+        """The forward pass into `_maps`; the lock is held."""
+        self._check_open()
+        error = CError()
+        frames = (c.POINTER(CFrame) * 1)(c.pointer(frame))
+        check(lib.sp_engine_run(self._engine, frames, 1, self._maps, error), error)
 
     def detect_many(self, images: Iterable[Picture], **params: Any) -> Iterator[Features]:
         """`detect` for each."""

@@ -42,6 +42,17 @@ class Package(unittest.TestCase):
     def setUpClass(cls):
         cls.detector = SuperPoint(resize=(320, 240))
 
+    def test_maps(self):
+        """Every keypoint's score is the map's at its pixel, and nothing nearby is higher."""
+        dense = self.detector.maps(PICTURE)
+        self.assertEqual((dense.scores.shape, dense.descriptors.shape), ((240, 320), (30, 40, 256)))
+        np.testing.assert_allclose(np.linalg.norm(dense.descriptors, axis=2), 1, atol=1e-5)
+        found = self.detector.detect(PICTURE)
+        self.assertGreater(len(found), 50)
+        for (x, y), score in zip(found.pixels.astype(int), found.scores):
+            self.assertEqual(dense.scores[y, x], score)
+            self.assertEqual(dense.scores[y - 4 : y + 5, x - 4 : x + 5].max(), score)
+
     def test_same_as_the_command(self):
         found = self.detector.detect(PICTURE, max_keypoints=150)
         out = subprocess.run(
