@@ -13,15 +13,24 @@ import geometry
 DENSITY = (1 / 1400, 1 / 110)  # range of K per pixel of a view
 GATHER = 2.0                   # votes within this many pixels belong to one point
 FLOOR = 1.2e-5                 # weakest response that counts: below lie sensor noise and smooth shading
+SCORE_FLOOR = 0.0015           # the same for a detector's score, calibrated for a threshold of 0.005
 
 
-def response(grey, sigma=1.1):
-    """Harmonic mean of the structure tensor's eigenvalues (the Noble measure) of a [0, 1] picture."""
-    b = cv2.GaussianBlur(grey, (0, 0), 0.8)
+def response(grey, scale=1.0):
+    """Harmonic mean of the structure tensor's eigenvalues (the Noble measure) of a [0, 1] picture.
+
+    scale: of the derivatives and of their window, 1 for a sharp picture. The least response that counts falls with
+    its fourth power, as the noise does (`floor_at`).
+    """
+    b = cv2.GaussianBlur(grey, (0, 0), 0.8 * scale)
     dx = cv2.Sobel(b, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
     dy = cv2.Sobel(b, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
-    a, c, d = (cv2.GaussianBlur(m, (0, 0), sigma * 1.4) for m in (dx * dx, dx * dy, dy * dy))
-    return (a * d - c * c) / (a + d + 1e-8)
+    a, c, d = (cv2.GaussianBlur(m, (0, 0), 1.54 * scale) for m in (dx * dx, dx * dy, dy * dy))
+    return (a * d - c * c) / (a + d + 1e-8 / scale ** 4)
+
+
+def floor_at(scale):
+    return FLOOR / scale ** 4
 
 
 def peaks(r, radius=4, border=4, floor=FLOOR):
@@ -47,10 +56,10 @@ def relight(view, rng):
     return np.clip(view, 0, 1).astype(np.float32)
 
 
-def adapt(grey, rng, views=20, measure=response):
+def adapt(grey, rng, views=20, measure=response, floor=FLOOR):
     """Labels of a uint8 picture: (n, 3) of x, y and the share of views that kept the point, best first.
 
-    measure: from a [0, 1] float32 picture to its corner map; a trained detector's score map does as well.
+    measure: from a [0, 1] float32 picture to its corner map; a trained detector's score map does as well, with SCORE_FLOOR.
     """
     h, w = grey.shape
     base = grey.astype(np.float32) / 255
@@ -61,7 +70,7 @@ def adapt(grey, rng, views=20, measure=response):
         view = relight(view, rng) if k else base
         inside = cv2.warpPerspective(np.full((h, w), 255, np.uint8), m, (w, h), flags=cv2.INTER_NEAREST)
         inside = cv2.erode(inside, np.ones((13, 13), np.uint8), borderValue=0)
-        p, _ = peaks(measure(view))
+        p, _ = peaks(measure(view), floor=floor)
         q = np.rint(p).astype(int)
         p = p[inside[q[:, 1], q[:, 0]] > 0]
         count = np.exp(rng.uniform(np.log(DENSITY[0]), np.log(DENSITY[1]))) * np.count_nonzero(inside)

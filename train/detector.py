@@ -3,6 +3,9 @@
 A method is a function of a grey uint8 picture: `detect(grey, limit, radius)` returns points (n, 2) float64, the
 strongest first, at most `limit`, no two within `radius` px (Chebyshev) of each other, and descriptors or None.
 """
+import pathlib
+import sys
+
 import cv2
 import numpy as np
 import torch
@@ -128,6 +131,18 @@ def distance(da, db, binary):
 
 
 def score_map(weights, device="cpu"):
-    """The detector as a corner measure for `corners.adapt`: a [0, 1] picture in, its score map out."""
+    """The detector as a corner measure for `corners.adapt`: a [0, 1] picture in, its score map out.
+
+    On a CPU by this project's library where it has been built (`make`): ten times as fast there as PyTorch.
+    """
+    eight_bits = lambda view: np.rint(view * 255).astype(np.uint8)
+    if device == "cpu":
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+        try:
+            import superpoint
+            engine = superpoint.SuperPoint(weights, threads=1, resize="native")
+            return lambda view: engine.maps(eight_bits(view)).scores
+        except ImportError as e:
+            print(f"labels by PyTorch, since the library is not there: {e}", file=sys.stderr)
     method = SuperPoint(weights, device)
-    return lambda view: method.maps(np.rint(view * 255).astype(np.uint8))[0]
+    return lambda view: method.maps(eight_bits(view))[0]

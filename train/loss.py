@@ -11,6 +11,9 @@ HEIGHT = 0.23  # score of a label of strength 1: with it the four pixels of a ha
 NEAR = 8.0     # px: other points closer than this are neither matches nor counter-examples
 CORNER_WEIGHT, PLACE_WEIGHT = 4.0, 4.0  # see detector_loss
 GROUP = 8      # pairs whose points are compared with one another
+LUMINANCE = torch.tensor([[16, 11, 10, 16, 24, 40, 51, 61], [12, 12, 14, 19, 26, 58, 60, 55], [14, 13, 16, 24, 40, 57, 69, 56],
+                          [14, 17, 22, 29, 51, 87, 80, 62], [18, 22, 37, 56, 68, 109, 103, 77], [24, 35, 55, 64, 81, 104, 113, 92],
+                          [49, 64, 78, 87, 103, 121, 120, 101], [72, 92, 95, 98, 112, 100, 103, 99]]).float()
 POINTS = 160   # labels per view, and as many random points, that learn descriptors
 
 
@@ -35,7 +38,7 @@ def views(n, size, patch, strength, gen, device):
     r = lambda *s: torch.rand(*s, generator=gen, device=device)
     c = torch.tensor([[-1., -1], [1, -1], [1, 1], [-1, 1]], device=device)[None] * ((size - 1) / 2)
     q = c + (r(n, 4, 2) * 2 - 1) * size * 0.2 * strength
-    s = torch.exp((r(n, 1, 1) * 2 - 1) * math.log(1 + 0.6 * strength) + 0.1)
+    s = torch.exp((r(n, 1, 1) * 2 - 1) * math.log(1 + 0.8 * strength) + 0.1)
     a = (r(n, 1) * 2 - 1) * (math.pi / 4) * strength
     a = a + (r(n, 1) < 0.15 * strength) * (r(n, 1) * 2 - 1) * math.pi
     rot = torch.stack([a.cos(), -a.sin(), a.sin(), a.cos()], -1).view(n, 2, 2)
@@ -55,7 +58,7 @@ def warp(image, h, size):
 
 
 def relight(x, gen):
-    """Contrast, brightness, gamma, shade, blur (also of motion), noise, and 8 bits, each view on its own."""
+    """Contrast, brightness, gamma, shade, blur (also of motion), noise, 8 bits and JPEG, each view on its own."""
     n, size, device = x.shape[0], x.shape[-1], x.device
     r = lambda a, b, *s: torch.rand(n, 1, 1, 1, generator=gen, device=device) * (b - a) + a
     x = (x - 0.5) * r(0.5, 1.4) + 0.5 + r(-0.2, 0.2)
@@ -63,7 +66,7 @@ def relight(x, gen):
     shade = F.interpolate(torch.rand(n, 1, 4, 4, generator=gen, device=device), size=(size, size), mode="bicubic", align_corners=True)
     x = x * (1 - r(0, 0.6) * (r(0, 1) < 0.35) * (shade - 0.2).clamp(0, 1))
     t = torch.arange(-3, 4, device=device).float()
-    sigma = r(0.01, 1.1) * (r(0, 1) < 0.4) + 1e-3                      # defocus: a separable Gaussian
+    sigma = r(0.01, 1.4) * (r(0, 1) < 0.4) + 1e-3                      # defocus: a separable Gaussian
     g = torch.exp(-0.5 * (t / sigma.view(n, 1)) ** 2)
     g = g / g.sum(1, keepdim=True)
     length = (r(0, 3.2) * (r(0, 1) < 0.12)).view(n, 1)                 # motion along one axis: a box
@@ -76,7 +79,25 @@ def relight(x, gen):
     x = F.conv2d(F.pad(x, (6, 6, 6, 6), "reflect").view(1, n, size + 12, size + 12), kx.view(n, 1, 1, 13), groups=n)
     x = F.conv2d(x, ky.view(n, 1, 13, 1), groups=n).view(n, 1, size, size)
     x = x + torch.randn(x.shape, generator=gen, device=device) * r(0, 0.045)
-    return (x.clamp(0, 1) * 255).round() / 255
+    x = (x.clamp(0, 1) * 255).round() / 255
+    coded = (jpeg(x, r(25, 95).view(n)) * 255).round() / 255
+    return torch.where(r(0, 1) < 0.4, coded, x)
+
+
+def jpeg(x, quality):
+    """What JPEG's luminance loses at `quality` (n,), 1 to 100: blocks of 8x8, their cosine transform rounded to steps.
+
+    The steps are the example table of ITU-T T.81, K.1, scaled as the Independent JPEG Group's library does.
+    """
+    n, size = x.shape[0], x.shape[-1]
+    k = torch.arange(8, device=x.device).float()
+    basis = torch.cos((2 * k + 1) * k[:, None] * math.pi / 16) / 2
+    basis[0] /= math.sqrt(2)
+    scale = torch.where(quality < 50, 5000 / quality, 200 - 2 * quality)
+    step = ((LUMINANCE.to(x.device) * scale.view(n, 1, 1) + 50) / 100).floor().clamp(1, 255)[:, None, None]
+    blocks = (x.view(n, size // 8, 8, size // 8, 8) * 255 - 128).transpose(2, 3)
+    waves = ((basis @ blocks @ basis.t()) / step).round() * step
+    return (((basis.t() @ waves @ basis).transpose(2, 3).reshape(n, 1, size, size) + 128) / 255).clamp(0, 1)
 
 
 def conv7(a, b):
