@@ -185,6 +185,7 @@ typedef struct sp_params {
     sp_dtype descriptor_dtype;  /* SP_DTYPE_FLOAT16 */
     sp_rect roi;                /* empty: everywhere; else points only inside, applied before suppression */
     uint64_t max_pixels;        /* SP_DEFAULT_MAX_PIXELS; larger pictures are refused before decoding */
+    bool subpixel;              /* false; true: points lie between pixels, where the scores around them peak */
 } sp_params;
 
 SP_API void sp_params_default(sp_params *params);
@@ -464,7 +465,7 @@ typedef struct sp_features {
     float *scores;     /* [count] */
     void *descriptors; /* [count][256] of descriptor_dtype, each of length 1; NULL when not asked for */
     sp_dtype descriptor_dtype;
-    uint16_t *pixels;  /* [count][2]: x, y in the network's frame */
+    uint16_t *pixels;  /* [count][2]: x, y in the network's frame: the pixel of the peak, also with subpixel */
     bool device_nms;   /* the engine's own suppression was used */
     double extract_ms; /* time that suppression, selection and sampling took */
     void *memory;      /* private */
@@ -472,7 +473,7 @@ typedef struct sp_features {
 
 /*
  * Suppress, select and sample: mask and region, non-maximum suppression, threshold, border,
- * padding, order, cut, descriptors (docs/architecture.md states each step). `params` NULL: defaults.
+ * padding, order, cut, refinement, descriptors (docs/architecture.md states each step). `params` NULL: defaults.
  */
 SP_API sp_status sp_features_extract(const sp_maps *maps, const sp_frame *frame, const sp_params *params,
                                      sp_features *features, sp_error *err);

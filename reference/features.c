@@ -98,7 +98,25 @@ static double element(const float *map, int columns, int rows, int cx, int cy, i
     return map[((size_t)cy * (size_t)columns + (size_t)cx) * SP_DESCRIPTOR_DIM + (size_t)i];
 }
 
-void sp_reference_sample(const float *map, int columns, int rows, int x, int y, float *out) {
+static double refined(double before, double at, double after) {
+    if (before <= 0 || at <= 0 || after <= 0)
+        return 0;
+    const double slope = (log(after) - log(before)) / 2, bend = log(after) - 2 * log(at) + log(before);
+    if (bend >= 0)
+        return 0;
+    return fmin(fmax(-slope / bend, -0.5), 0.5);
+}
+
+void sp_reference_refine(const float *scores, int width, int height, int x, int y, double place[2]) {
+    place[0] = x;
+    place[1] = y;
+    if (x > 0 && x < width - 1)
+        place[0] += refined(scores[y * width + x - 1], scores[y * width + x], scores[y * width + x + 1]);
+    if (y > 0 && y < height - 1)
+        place[1] += refined(scores[(y - 1) * width + x], scores[y * width + x], scores[(y + 1) * width + x]);
+}
+
+void sp_reference_sample(const float *map, int columns, int rows, double x, double y, float *out) {
     /* to -1...1 over the map, then, corners aligned, to cells */
     const double gx = (x - 3.5) / (8 * columns - 4.5) * 2 - 1, gy = (y - 3.5) / (8 * rows - 4.5) * 2 - 1;
     const double px = (gx + 1) / 2 * (columns - 1), py = (gy + 1) / 2 * (rows - 1);

@@ -36,9 +36,13 @@ bool sp_reference_nms_hf(const float *scores, int width, int height, int radius,
 int sp_reference_select(const float *scores, int width, int height, int content_width, int content_height,
                         const uint8_t *mask, float threshold, int border, int limit, int *xy, float *selected);
 
-/* A descriptor [256] at the pixel (x, y) from the map [rows][columns][256], as the contract in
+/* The pixel (x, y) moved to the top of the parabolas through the logarithms of its row's and its column's three scores,
+ * as docs/architecture.md defines it. */
+void sp_reference_refine(const float *scores, int width, int height, int x, int y, double place[2]);
+
+/* A descriptor [256] at the place (x, y), in pixels, from the map [rows][columns][256], as the contract in
  * superpoint.h's sp_features and docs/architecture.md defines it. */
-void sp_reference_sample(const float *map, int columns, int rows, int x, int y, float *out);
+void sp_reference_sample(const float *map, int columns, int rows, double x, double y, float *out);
 
 /* Pearson's correlation of n pairs. Two equal constant rows correlate fully. */
 double sp_reference_correlation(const float *a, const float *b, size_t n);

@@ -79,7 +79,7 @@ static sp_area allowed_area(const sp_frame *frame, const sp_params *params, cons
     return area;
 }
 
-static float to_original(uint32_t pixel, double scale, sp_coordinates coordinates) {
+static float to_original(double pixel, double scale, sp_coordinates coordinates) {
     switch (coordinates) {
     case SP_COORDINATES_CENTRE:
         return (float)((pixel + 0.5) * scale - 0.5);
@@ -117,8 +117,11 @@ static void fill(const sp_maps *maps, const sp_frame *frame, const sp_params *pa
     float descriptor[SP_DESCRIPTOR_DIM];
     for (size_t i = 0; i < features->count; i++) {
         const uint32_t x = sp_key_pixel(keys[i]) % maps->width, y = sp_key_pixel(keys[i]) / maps->width;
-        features->keypoints[2 * i] = to_original(x, frame->scale_x, params->coordinates);
-        features->keypoints[2 * i + 1] = to_original(y, frame->scale_y, params->coordinates);
+        double place[2] = {x, y};
+        if (params->subpixel)
+            sp_refine_peak(maps->scores, maps->width, maps->height, x, y, place);
+        features->keypoints[2 * i] = to_original(place[0], frame->scale_x, params->coordinates);
+        features->keypoints[2 * i + 1] = to_original(place[1], frame->scale_y, params->coordinates);
         features->scores[i] = sp_key_score(keys[i]);
         features->pixels[2 * i] = (uint16_t)x;
         features->pixels[2 * i + 1] = (uint16_t)y;
@@ -127,7 +130,8 @@ static void fill(const sp_maps *maps, const sp_frame *frame, const sp_params *pa
         if (i + 1 < features->count)
             sp_sample_prefetch(maps->descriptors, maps->width / SP_CELL, maps->height / SP_CELL,
                                sp_key_pixel(keys[i + 1]) % maps->width, sp_key_pixel(keys[i + 1]) / maps->width);
-        sp_sample_descriptor(maps->descriptors, maps->width / SP_CELL, maps->height / SP_CELL, x, y, descriptor);
+        sp_sample_descriptor(maps->descriptors, maps->width / SP_CELL, maps->height / SP_CELL, (float)place[0],
+                             (float)place[1], descriptor);
         sp_convert(descriptor, SP_DESCRIPTOR_DIM, params->descriptor_dtype,
                    (char *)features->descriptors + i * SP_DESCRIPTOR_DIM * element);
     }

@@ -55,11 +55,18 @@ sp_status sp_selection_row(void *selection, uint32_t y, const float *row, sp_err
 sp_status sp_selection_end(sp_selection *selection, sp_key **keys, size_t *count, sp_error *err);
 
 /*
- * Sample the descriptor map [rows][columns][256] at the pixel (x, y) of the frame and scale it to length 1.
+ * Where the peak at pixel (x, y) lies between the pixels: along each axis the top of the parabola through the
+ * logarithms of the score there and of the two beside it, at most half a pixel away. At the map's edge, and where the
+ * three do not bend downwards or one is 0, the coordinate stays.
+ */
+void sp_refine_peak(const float *scores, uint32_t width, uint32_t height, uint32_t x, uint32_t y, double place[2]);
+
+/*
+ * Sample the descriptor map [rows][columns][256] at (x, y) in pixels of the frame and scale it to length 1.
  * Map position (x - 3.5) / (8 columns - 4.5) * (columns - 1), likewise for y; bilinear, zero outside
  * (transformers and SuperGlue; arXiv:1712.07629 leaves it open).
  */
-void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out);
+void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, float x, float y, float *out);
 
 /* Ask for the memory that sampling at (x, y) will read: points are spread over a map larger than the cache. */
 void sp_sample_prefetch(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y);

@@ -3,13 +3,13 @@
 #include "features/features.h"
 #include "features/rows.h"
 
-/* Where a pixel falls on the coarse map along one axis of `cells`. */
-static float map_position(uint32_t pixel, uint32_t cells) {
-    return ((float)pixel - 3.5f) / (8.0f * (float)cells - 4.5f) * (float)(cells - 1);
+/* Where a pixel, or a place between two, falls on the coarse map along one axis of `cells`. */
+static float map_position(float pixel, uint32_t cells) {
+    return (pixel - 3.5f) / (8.0f * (float)cells - 4.5f) * (float)(cells - 1);
 }
 
 void sp_sample_prefetch(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y) {
-    const int cx = (int)floorf(map_position(x, columns)), cy = (int)floorf(map_position(y, rows));
+    const int cx = (int)floorf(map_position((float)x, columns)), cy = (int)floorf(map_position((float)y, rows));
     const size_t line = 64 / sizeof(float);
     for (int i = 0; i < 2; i++) {
         if (cx < 0 || cy + i < 0 || cy + i >= (int)rows || cx + 1 >= (int)columns)
@@ -21,7 +21,7 @@ void sp_sample_prefetch(const float *map, uint32_t columns, uint32_t rows, uint3
     }
 }
 
-void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, uint32_t x, uint32_t y, float *out) {
+void sp_sample_descriptor(const float *map, uint32_t columns, uint32_t rows, float x, float y, float *out) {
     static const float zero[SP_DESCRIPTOR_DIM];
     const float fx = map_position(x, columns), fy = map_position(y, rows);
     const float left = floorf(fx), top = floorf(fy);

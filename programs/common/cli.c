@@ -104,6 +104,9 @@ static sp_status parse_option(const cli *c, const char *text, const char *next, 
         return equals ? fail(err, SP_ERR_ARGUMENT, "--%s: takes no value", name) : apply(c, &k, NULL, err);
     if (equals)
         return apply(c, &k, equals + 1, err);
+    bool word;
+    if (k.param && k.param->kind == PARAM_BOOLEAN && !(next && params_boolean(next, &word)))
+        return apply(c, &k, "true", err);
     if (!next)
         return fail(err, SP_ERR_ARGUMENT, "--%s: its value is missing", name);
     *used = true;

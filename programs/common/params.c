@@ -30,7 +30,8 @@ enum {
     NMS,
     BORDER,
     ROI,
-    COORDINATES
+    COORDINATES,
+    SUBPIXEL
 };
 
 static const param_spec specs[] = {
@@ -40,7 +41,7 @@ static const param_spec specs[] = {
                             HUGE_VAL, NULL},
     [NMS_RADIUS] = {"nms_radius", PARAM_INTEGER, "R", "no other point within R pixels of the frame; 0 for none", 0,
                     SP_MAX_NMS_RADIUS, NULL},
-    [RETURN_DESCRIPTORS] = {"return_descriptors", PARAM_BOOLEAN, "true|false", "compute descriptors", 0, 1, NULL},
+    [RETURN_DESCRIPTORS] = {"return_descriptors", PARAM_BOOLEAN, "[true|false]", "compute descriptors", 0, 1, NULL},
     [DESCRIPTOR_DTYPE] = {"descriptor_dtype", PARAM_CHOICE, "float16|float32|uint8", "type of descriptor values", 0, 2,
                           dtypes},
     [RESIZE] = {"resize", PARAM_SIZE, "native|max:N|WxH",
@@ -54,6 +55,8 @@ static const param_spec specs[] = {
              NULL},
     [COORDINATES] = {"coordinates", PARAM_CHOICE, "corner|centre|colmap",
                      "origin: as the published package, pixel centres at integers, or at halves", 0, 2, origins},
+    [SUBPIXEL] = {"subpixel", PARAM_BOOLEAN, "[true|false]", "points between the pixels, where the scores peak", 0, 1,
+                  NULL},
 };
 #define COUNT (sizeof specs / sizeof specs[0])
 
@@ -76,7 +79,7 @@ const param_spec *params_find(const char *name) {
     return NULL;
 }
 
-static bool parse_boolean(const char *text, bool *value) {
+bool params_boolean(const char *text, bool *value) {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcasecmp(text, words[i]) == 0) {
@@ -154,6 +157,12 @@ static sp_status set_threshold(const param_spec *spec, const char *text, float *
     return SP_OK;
 }
 
+static sp_status set_boolean(const param_spec *spec, const char *text, bool *field, sp_error *err) {
+    if (!params_boolean(text, field))
+        return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not true or false", spec->name, text);
+    return SP_OK;
+}
+
 static sp_status set_choice(sp_params *p, const param_spec *spec, const char *text, sp_error *err) {
     unsigned i = 0;
     while (spec->choices[i] && strcmp(text, spec->choices[i]) != 0)
@@ -190,9 +199,9 @@ static sp_status set_field(sp_params *p, const param_spec *spec, const char *tex
     case BORDER:
         return set_integer(spec, text, &p->border, err);
     case RETURN_DESCRIPTORS:
-        if (!parse_boolean(text, &p->descriptors))
-            return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not true or false", spec->name, text);
-        return SP_OK;
+        return set_boolean(spec, text, &p->descriptors, err);
+    case SUBPIXEL:
+        return set_boolean(spec, text, &p->subpixel, err);
     case RESIZE:
         if (!parse_size(text, p))
             return fail(err, SP_ERR_ARGUMENT, "%s: \"%.40s\" is not native, max:N or WxH", spec->name, text);
@@ -268,6 +277,9 @@ void params_text(const sp_params *p, const param_spec *spec, char *text, size_t 
         break;
     case RETURN_DESCRIPTORS:
         snprintf(text, size, "%s", p->descriptors ? "true" : "false");
+        break;
+    case SUBPIXEL:
+        snprintf(text, size, "%s", p->subpixel ? "true" : "false");
         break;
     case RESIZE:
         size_text(p, text, size);

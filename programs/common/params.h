@@ -32,9 +32,11 @@ const param_spec *params_specs(size_t *count);
 /* The one of that name ('-' and '_' are the same), or NULL. */
 const param_spec *params_find(const char *name);
 
+/* Whether `text` is one of the words for true and false: true/false, yes/no, on/off, 1/0 in any case. */
+bool params_boolean(const char *text, bool *value);
+
 /*
- * Set one field from text. Integers may be written 5, 5.0 or 5e2; booleans true/false, yes/no,
- * on/off, 1/0 in any case. Every value is checked against its range. Fails with SP_ERR_ARGUMENT
+ * Set one field from text. Integers may be written 5, 5.0 or 5e2. Every value is checked against its range. Fails with SP_ERR_ARGUMENT
  * ("nms_radius: 99 is not within 0...64"), or SP_ERR_NOT_FOUND when there is no such parameter;
  * `params` is then as it was.
  */

@@ -80,8 +80,10 @@ static sp_status detect(worker *w, const void *bytes, size_t size, const struct 
         v->points.xy = malloc((2 * v->features.count + 1) * sizeof *v->points.xy);
         if (!v->points.xy)
             status = fail(err, SP_ERR_MEMORY, "eval: out of memory");
+        const double to_picture[2] = {frame.scale_x, frame.scale_y};
         for (size_t i = 0; status == SP_OK && i < 2 * v->features.count; i++)
-            v->points.xy[i] = v->features.pixels[i];
+            v->points.xy[i] =
+                params.subpixel ? v->features.keypoints[i] / to_picture[i % 2] : (double)v->features.pixels[i];
         const double scale[9] = {1 / frame.scale_x, 0, 0, 0, 1 / frame.scale_y, 0, 0, 0, 1};
         memcpy(v->to_frame, scale, sizeof scale);
     }
@@ -345,17 +347,18 @@ static void print_text(const worker *w, const json_t *summary) {
         print_row("  95 % from", json_object_get(g, "intervals"), 0);
         print_row("         to", json_object_get(g, "intervals"), 1);
     }
-    printf("engine %s, level %s, %s, weights %s\n", info->engine, info->level, sp_precision_text(info->precision),
-           sp_model_get_info(w->model)->id);
+    printf("engine %s, level %s, %s, weights %s%s\n", info->engine, info->level, sp_precision_text(info->precision),
+           sp_model_get_info(w->model)->id, w->options->params.subpixel ? ", points between the pixels" : "");
 }
 
 static void print_json(const worker *w, json_t *summary) {
     const sp_engine_info *info = sp_engine_get_info(w->engine);
     const sp_model_info *model = sp_model_get_info(w->model);
-    json_t *doc =
-        json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:O, s:O}", "engine", "name", info->engine, "device",
-                  info->device, "level", info->level, "precision", sp_precision_text(info->precision), "weights", "id",
-                  model->id, "sha256", model->sha256, "summary", summary, "pairs", w->rows);
+    json_t *doc = json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:f, s:b}, s:O, s:O}", "engine", "name",
+                            info->engine, "device", info->device, "level", info->level, "precision",
+                            sp_precision_text(info->precision), "weights", "id", model->id, "sha256", model->sha256,
+                            "parameters", "keypoint_threshold", (double)w->options->params.keypoint_threshold,
+                            "subpixel", (int)w->options->params.subpixel, "summary", summary, "pairs", w->rows);
     json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     printf("\n");
     json_decref(doc);
@@ -389,6 +392,7 @@ static int run(const cli *c, const options *o) {
 static const cli_option own[] = {
     {"keypoint-threshold", "T", "only points whose score is above T (0: as many as are asked for)",
      CLI_TEXT(options, threshold)},
+    {"subpixel", NULL, "points between the pixels, where the scores peak", CLI_FLAG(options, params.subpixel)},
     {"json", NULL, "one JSON document on standard output, every pair in it", CLI_FLAG(options, json)},
     CLI_END};
 

@@ -52,7 +52,7 @@ class Features:
     scores: NDArray[np.float32]  #: [N]
     descriptors: Optional[NDArray[Any]]  #: [N, 256], each of length 1; None when not asked for
     image_size: Tuple[int, int]  #: width, height of the picture
-    pixels: NDArray[np.uint16]  #: [N, 2]: x, y in the network's frame
+    pixels: NDArray[np.uint16]  #: [N, 2]: x, y in the network's frame, whole also with subpixel
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -107,8 +107,8 @@ def _params(options: dict[str, Any]) -> CParams:
             setattr(params, name, int(value))
         elif name == "keypoint_threshold":
             params.keypoint_threshold = float(value)
-        elif name == "descriptors":
-            params.descriptors = bool(value)
+        elif name in ("descriptors", "subpixel"):
+            setattr(params, name, bool(value))
         else:
             raise TypeError(f"{name!r} is not a parameter")
     error = CError()
@@ -228,7 +228,8 @@ class SuperPoint:
         Parameters, with their defaults: max_keypoints 1024 (-1: all), keypoint_threshold 0.005,
         nms_radius 4, nms "single" ("hf"), border 4, channel "red" ("luma"), resize (640, 480) ("native",
         "max:N"), exif "ignore" ("apply"), coordinates "corner" ("centre", "colmap"), descriptors True,
-        descriptor_dtype "float16" ("float32", "uint8"), roi (x, y, w, h). `mask`: no points where it is 0.
+        descriptor_dtype "float16" ("float32", "uint8"), subpixel False (True: points lie between pixels, where
+        the scores peak), roi (x, y, w, h). `mask`: no points where it is 0.
         """
         settings = _params({**self._defaults, **params})
         frame, found, error = CFrame(), CFeatures(), CError()

@@ -45,6 +45,7 @@ class CParams(c.Structure):
         ("descriptor_dtype", c.c_int),
         ("roi", CRect),
         ("max_pixels", c.c_uint64),
+        ("subpixel", c.c_bool),
     ]
 
 

@@ -36,6 +36,7 @@ class SuperPoint(BaseModel):
         "keypoint_threshold": 0.005,
         "max_keypoints": -1,
         "remove_borders": 4,
+        "subpixel": False,
     }
     required_inputs = ["image"]
     detection_noise = 2.0
@@ -54,6 +55,7 @@ class SuperPoint(BaseModel):
                 keypoint_threshold=self.conf["keypoint_threshold"],
                 max_keypoints=self.conf["max_keypoints"],
                 border=self.conf["remove_borders"],
+                subpixel=self.conf["subpixel"],
                 descriptor_dtype="float32",
             )
             device = image.device

@@ -120,6 +120,29 @@ class Extract(CommandTest):
         for c in range(2):  # colmap: (p + 0.5) s; npz: p s; s = 1/2
             self.assertAlmostEqual(first["colmap"][c] - first["npz"][c], 0.25, places=5)
 
+    def test_subpixel(self):
+        self.make_pictures(1)
+        every = ["--keypoint-threshold", "0"]
+        same = ["--resize", "200x152", "--max-keypoints", "100", *every]
+        found = {}
+        for name, flags in (("none", []), ("off", ["--subpixel=false"]), ("on", ["--subpixel"]),
+                            ("word", ["--subpixel", "on"])):
+            self.extract("pictures", *every, "--format", "npz", "--output", name, *flags)
+            found[name] = npz(self.path(name, "p000.ppm.npz"))
+        self.assertEqual(found["none"], found["off"])
+        self.assertEqual(found["on"], found["word"])
+        self.assertEqual(found["on"]["scores"], found["none"]["scores"])
+        whole, fine = (floats(found[name]["keypoints"][2]) for name in ("none", "on"))
+        self.assertTrue(all(v == int(v) for v in whole))
+        self.assertTrue(all(abs(v - w) <= 0.5 for v, w in zip(fine, whole)))
+        self.assertGreater(sum(v != w for v, w in zip(fine, whole)), 0.9 * len(whole))
+        out, _ = self.run_program("detect", *same, "--subpixel", "pictures/p000.ppm")
+        self.assertEqual([struct.unpack("f", struct.pack("f", float(v)))[0] for line in out.splitlines()
+                          for v in line.split()[:2]], list(fine))
+        out, _ = self.run_program("detect", *same, "--json", "pictures/p000.ppm", "--subpixel")
+        self.assertEqual([struct.unpack("f", struct.pack("f", v))[0] for p in json.loads(out)["keypoints"] for v in p],
+                         list(fine))
+
     def test_inputs(self):
         self.make_pictures(6)
         everything = ["p000.ppm", "p001.ppm", "p002.ppm", "p004.ppm", "p005.ppm", "sub/p003.ppm"]
@@ -182,6 +205,8 @@ class Extract(CommandTest):
         self.assertIn("complete already", err)
         _, err = self.extract("pictures", "--output", "a.h5", "--nms-radius", "3", code=2)
         self.assertIn("parameters.nms_radius is 4 there and 3 here", err)
+        _, err = self.extract("pictures", "--output", "a.h5", "--subpixel", code=2)
+        self.assertIn("parameters.subpixel is false there and true here", err)
         write_picture(self.path("pictures", "new.ppm"), 77)
         _, err = self.extract("pictures", "--output", "a.h5", code=2)
         self.assertIn("of other pictures", err)

@@ -36,6 +36,9 @@ static void takes_values(void **state) {
     assert_false(p.descriptors);
     assert_int_equal(set(&p, "return_descriptors", "yes"), SP_OK);
     assert_true(p.descriptors);
+    assert_false(p.subpixel);
+    assert_int_equal(set(&p, "subpixel", "1"), SP_OK);
+    assert_true(p.subpixel);
     assert_int_equal(set(&p, "channel", "luma"), SP_OK);
     assert_int_equal(p.channel, SP_CHANNEL_LUMA);
     assert_int_equal(set(&p, "coordinates", "colmap"), SP_OK);
@@ -75,6 +78,8 @@ static void refuses_values(void **state) {
         {"border", "65"},
         {"return_descriptors", "2"},
         {"return_descriptors", "maybe"},
+        {"subpixel", "2"},
+        {"subpixel", ""},
         {"channel", "green"},
         {"channel", "RED"},
         {"resize", "640"},
@@ -105,6 +110,7 @@ static void texts_read_back(void **state) {
     sp_params_default(&p);
     assert_int_equal(set(&p, "keypoint_threshold", "0.0123456789"), SP_OK);
     assert_int_equal(set(&p, "nms", "hf"), SP_OK);
+    assert_int_equal(set(&p, "subpixel", "yes"), SP_OK);
     sp_params_default(&q);
     for (size_t i = 0; i < count; i++) {
         char text[64];
@@ -113,6 +119,7 @@ static void texts_read_back(void **state) {
     }
     assert_true(p.keypoint_threshold == q.keypoint_threshold);
     assert_int_equal(p.nms, q.nms);
+    assert_true(q.subpixel);
     sp_params_default(&p);
     char text[64];
     params_text(&p, params_find("keypoint_threshold"), text, sizeof text);

@@ -58,6 +58,11 @@ class Eval(unittest.TestCase):
         s = doc["summary"]
         self.assertEqual((s["light"]["repeatability"], s["light"]["mle"], s["light"]["h1"]), (1.0, 0.0, 1.0))
         self.assertEqual(s["light"]["intervals"]["repeatability"], [1.0, 1.0])  # one picture: nothing varies
+        self.assertFalse(doc["parameters"]["subpixel"])
+        fine = json.loads(run("--json", "--subpixel", self.set).stdout)
+        self.assertTrue(fine["parameters"]["subpixel"])
+        self.assertLess(fine["summary"]["light"]["mle"], 1e-4)
+        self.assertEqual(fine["summary"]["view"]["h3"], 1.0)
         self.assertGreater(s["light"]["mscore"], 0.9)  # a flat patch may look like another one
         self.assertGreater(s["view"]["repeatability"], 0.8)  # 32 px are whole cells: what differs is near the borders
         self.assertEqual(s["view"]["h3"], 1.0)

@@ -162,7 +162,8 @@ class Requests(ServerTest):
             self.assertEqual(self.points(image=picture, keypoint_threshold=threshold), [])
         for name, value in (("nms_radius", 99), ("nms_radius", 65), ("nms_radius", -1), ("border", 65), ("border", -1),
                             ("nms", "greedy"), ("channel", "green"), ("exif", "yes"), ("coordinates", "pixel"),
-                            ("descriptor_dtype", "float64"), ("resize", "65x64"), ("resize", "max:0"), ("resize", "big"),
+                            ("subpixel", "maybe"), ("subpixel", 2), ("descriptor_dtype", "float64"),
+                            ("resize", "65x64"), ("resize", "max:0"), ("resize", "big"),
                             ("resize", "0x0"), ("resize", "100000x8"), ("roi", [1, 2, 3]), ("roi", [1, 2, -3, 4]),
                             ("roi", "1,2"), ("roi", ["a", 1, 2, 3]), ("roi", [1, 2, 3, 4, 5]), ("roi", {})):
             self.refuse({"image": picture, name: value}, name)
@@ -222,6 +223,25 @@ class Requests(ServerTest):
         for a, b, c in zip(corner, centre, colmap):
             self.assertEqual([v * 1 - 0.25 for v in a], b)
             self.assertEqual([v + 0.5 for v in b], c)
+
+    def test_subpixel(self):
+        picture, parameters = noise(100, 60), {"keypoint_threshold": 0, "max_keypoints": 200, "resize": "200x120"}
+        whole = self.ask(image=b64(picture), **parameters)
+        self.assertEqual(self.ask(image=b64(picture), subpixel=False, **parameters)["keypoints"], whole["keypoints"])
+        fine = self.ask(image=b64(picture), subpixel=True, **parameters)
+        self.assertEqual(fine["scores"], whole["scores"])
+        self.assertNotEqual(fine["descriptors"]["data"], whole["descriptors"]["data"])
+        moved = [abs(p - q) for a, b in zip(fine["keypoints"], whole["keypoints"]) for p, q in zip(a, b)]
+        self.assertLessEqual(max(moved), 0.25)  # half a pixel of the frame, which is twice as large as the picture
+        self.assertGreater(sum(m > 0 for m in moved), 0.9 * len(moved))
+        centre = self.points(image=b64(picture), subpixel="yes", coordinates="centre", **parameters)
+        for a, b in zip(fine["keypoints"], centre):
+            for p, q in zip(a, b):
+                self.assertAlmostEqual(p - 0.25, q, places=4)
+        query = "&".join(f"{k}={v}" for k, v in parameters.items())
+        answer = self.server.post(f"/predict?subpixel=1&{query}", picture, "image/png", {"Accept": "application/x-npz"})
+        points = struct.unpack("<400f", npz(answer.body)["keypoints"][2])
+        self.assertEqual(points, struct.unpack("<400f", struct.pack("<400f", *(v for p in fine["keypoints"] for v in p))))
 
     def test_descriptor_dtypes(self):
         for name, code, size in (("float16", "<f2", 2), ("float32", "<f4", 4), ("uint8", "|u1", 1)):

@@ -21,9 +21,9 @@ class Tells(ServerTest):
         self.assertEqual(info["frame"], {"height": 64, "width": 64})
         self.assertEqual(set(info["serving_path"]), {"traced", "device_nms", "nms_radius_traced", "fused_stages"})
         self.assertEqual({k: info["defaults"][k] for k in ("max_keypoints", "keypoint_threshold", "nms_radius", "return_descriptors",
-                                                           "channel", "border", "coordinates")},
+                                                           "channel", "border", "coordinates", "subpixel")},
                          {"max_keypoints": 1024, "keypoint_threshold": 0.005, "nms_radius": 4, "return_descriptors": True,
-                          "channel": "red", "border": 4, "coordinates": "corner"})
+                          "channel": "red", "border": 4, "coordinates": "corner", "subpixel": False})
         for key in ("engine", "device", "precision", "version", "provenance"):
             self.assertIn(key, info)
 

@@ -22,7 +22,7 @@ class Params(c.Structure):
         ("nms_radius", c.c_int32), ("nms", c.c_int), ("border", c.c_int32), ("channel", c.c_int),
         ("resize", c.c_int), ("width", c.c_uint32), ("height", c.c_uint32), ("exif", c.c_int),
         ("coordinates", c.c_int), ("descriptors", c.c_bool), ("descriptor_dtype", c.c_int), ("roi", Rect),
-        ("max_pixels", c.c_uint64)]
+        ("max_pixels", c.c_uint64), ("subpixel", c.c_bool)]
 
 
 class Frame(c.Structure):

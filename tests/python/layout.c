@@ -15,7 +15,7 @@ static void print_pictures(void) {
     FIELD(sp_params, border), FIELD(sp_params, channel), FIELD(sp_params, resize), FIELD(sp_params, width);
     FIELD(sp_params, height), FIELD(sp_params, exif), FIELD(sp_params, coordinates);
     FIELD(sp_params, descriptors), FIELD(sp_params, descriptor_dtype), FIELD(sp_params, roi);
-    FIELD(sp_params, max_pixels);
+    FIELD(sp_params, max_pixels), FIELD(sp_params, subpixel);
     SIZE(sp_image), FIELD(sp_image, width), FIELD(sp_image, height), FIELD(sp_image, channels);
     FIELD(sp_image, stride), FIELD(sp_image, pixels);
     SIZE(sp_frame), FIELD(sp_frame, width), FIELD(sp_frame, height), FIELD(sp_frame, content_width);

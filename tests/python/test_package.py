@@ -89,6 +89,10 @@ class Package(unittest.TestCase):
         inside = self.detector.detect(grey, resize="native", roi=(50, 40, 60, 50)).keypoints
         self.assertTrue(((inside >= (50, 40)) & (inside < (110, 90))).all())
         self.assertEqual(self.detector.detect(grey, descriptor_dtype="uint8").descriptors.dtype, np.uint8)
+        fine = self.detector.detect(grey, resize="native", subpixel=True)
+        np.testing.assert_array_equal(fine.pixels, a.pixels)
+        moved = np.abs(fine.keypoints - a.keypoints)
+        self.assertTrue(0 < moved.max() <= 0.5)
         self.assertEqual(len(list(self.detector.detect_many([grey, colour]))), 2)
 
     def test_match(self):
