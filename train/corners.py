@@ -16,21 +16,13 @@ FLOOR = 1.2e-5                 # weakest response that counts: below lie sensor 
 SCORE_FLOOR = 0.0015           # the same for a detector's score, calibrated for a threshold of 0.005
 
 
-def response(grey, scale=1.0):
-    """Harmonic mean of the structure tensor's eigenvalues (the Noble measure) of a [0, 1] picture.
-
-    scale: of the derivatives and of their window, 1 for a sharp picture. The least response that counts falls with
-    its fourth power, as the noise does (`floor_at`).
-    """
-    b = cv2.GaussianBlur(grey, (0, 0), 0.8 * scale)
+def response(grey, sigma=1.1):
+    """Harmonic mean of the structure tensor's eigenvalues (the Noble measure) of a [0, 1] picture."""
+    b = cv2.GaussianBlur(grey, (0, 0), 0.8)
     dx = cv2.Sobel(b, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
     dy = cv2.Sobel(b, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
-    a, c, d = (cv2.GaussianBlur(m, (0, 0), 1.54 * scale) for m in (dx * dx, dx * dy, dy * dy))
-    return (a * d - c * c) / (a + d + 1e-8 / scale ** 4)
-
-
-def floor_at(scale):
-    return FLOOR / scale ** 4
+    a, c, d = (cv2.GaussianBlur(m, (0, 0), sigma * 1.4) for m in (dx * dx, dx * dy, dy * dy))
+    return (a * d - c * c) / (a + d + 1e-8)
 
 
 def peaks(r, radius=4, border=4, floor=FLOOR):

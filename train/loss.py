@@ -66,7 +66,7 @@ def relight(x, gen):
     shade = F.interpolate(torch.rand(n, 1, 4, 4, generator=gen, device=device), size=(size, size), mode="bicubic", align_corners=True)
     x = x * (1 - r(0, 0.6) * (r(0, 1) < 0.35) * (shade - 0.2).clamp(0, 1))
     t = torch.arange(-3, 4, device=device).float()
-    sigma = r(0.01, 1.4) * (r(0, 1) < 0.4) + 1e-3                      # defocus: a separable Gaussian
+    sigma = r(0.01, 1.1) * (r(0, 1) < 0.4) + 1e-3                      # defocus: a separable Gaussian
     g = torch.exp(-0.5 * (t / sigma.view(n, 1)) ** 2)
     g = g / g.sum(1, keepdim=True)
     length = (r(0, 3.2) * (r(0, 1) < 0.12)).view(n, 1)                 # motion along one axis: a box
@@ -80,8 +80,8 @@ def relight(x, gen):
     x = F.conv2d(x, ky.view(n, 1, 13, 1), groups=n).view(n, 1, size, size)
     x = x + torch.randn(x.shape, generator=gen, device=device) * r(0, 0.045)
     x = (x.clamp(0, 1) * 255).round() / 255
-    coded = (jpeg(x, r(25, 95).view(n)) * 255).round() / 255
-    return torch.where(r(0, 1) < 0.4, coded, x)
+    coded = (jpeg(x, r(40, 95).view(n)) * 255).round() / 255
+    return torch.where(r(0, 1) < 0.2, coded, x)
 
 
 def jpeg(x, quality):

@@ -1,12 +1,10 @@
 """Builds a shard of the training pool: grey patches with labels.
 
-    python3 train/pool.py --data DIR --out shard.npz --from 0 --to 2000 [--weights W.safetensors | --soft] [--jobs 2]
+    python3 train/pool.py --data DIR --out shard.npz --from 0 --to 2000 [--weights W.safetensors] [--jobs 2]
 
 Half of the patches are crops of the manifest's training pictures at many scales, half are scenes that `scenes.py`
 draws. Labels come from homographic adaptation (`corners.adapt`): of the corner measure, or with --weights of a
-detector trained before. What is out of focus or blurred by motion has places that can be found again too, at a
-coarser scale: --soft blurs the patches and measures at the scale of the blur. Patch i depends on i and nothing else,
-so shards can be made anywhere and in any order.
+detector trained before. Patch i depends on i and nothing else, so shards can be made anywhere and in any order.
 
 A shard holds `image` (n, S, S) uint8, `count` (n,) labels per patch, and `label` (sum of count, 3): x, y, strength.
 """
@@ -24,7 +22,6 @@ import scenes
 
 SIZE = 288
 PHOTO_SHARE = 0.5
-SOFT = (1.5, 6.0)  # px of blur of --soft patches
 GREY = [(.114, .587, .299)] * 3 + [(1 / 3, 1 / 3, 1 / 3), (0, 0, 1), (0, 0, 1), (0, 1, 0)]  # BGR weights: luma, mean, red, green
 
 
@@ -70,14 +67,10 @@ def measure(weights, device):
     return detector.score_map(weights, device), corners.SCORE_FLOOR
 
 
-def one(seed, paths, views, weights, device, soft=False):
+def one(seed, paths, views, weights, device):
     cv2.setNumThreads(1)
     g, rng = patch(seed, paths)
-    if not soft:
-        return g, corners.adapt(g, rng, views, *measure(weights, device))
-    scale = float(np.exp(rng.uniform(*np.log(SOFT))))
-    g = cv2.GaussianBlur(g, (0, 0), scale)
-    return g, corners.adapt(g, rng, views, functools.partial(corners.response, scale=scale), corners.floor_at(scale))
+    return g, corners.adapt(g, rng, views, *measure(weights, device))
 
 
 def save(path, results):
@@ -93,13 +86,12 @@ def main():
     a.add_argument("--to", type=int, required=True)
     a.add_argument("--views", type=int, default=20)
     a.add_argument("--weights", help="label by this detector in place of the corner measure")
-    a.add_argument("--soft", action="store_true", help="blurred patches, labelled by the corner measure at the blur's scale")
     a.add_argument("--device", default="cpu")
     a.add_argument("--jobs", type=int, default=2)
     o = a.parse_args()
     paths = tuple(str(p) for p in data.pictures(o.data, "train")) if o.data else ()
     seeds = range(o.first, o.to)
-    make = functools.partial(one, paths=paths, views=o.views, weights=o.weights, device=o.device, soft=o.soft)
+    make = functools.partial(one, paths=paths, views=o.views, weights=o.weights, device=o.device)
     if o.device != "cpu":
         results = [make(s) for s in seeds]
     else:

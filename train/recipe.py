@@ -5,8 +5,8 @@
     python3 train/recipe.py --dir work/ --preset tiny     minutes: shows that every step runs
 
 Each step leaves its file below --dir and is skipped when the file is there, so a stopped run goes on where it was.
-Round one learns the labels of the corner measure; round two goes on with these, with labels by the detector of round
-one on patches that it has not seen, and with patches out of focus.
+Round one learns the labels of the corner measure; round two goes on with these and with labels by the detector of
+round one, on patches that it has not seen.
 """
 import argparse
 import os
@@ -16,10 +16,10 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRESETS = {
-    #         patches of round 1, 2, soft ones; views; steps of round 1, all; decay; pairs; view's side; device, workers
-    "gpu": dict(first=12000, second=8000, soft=2000, views=32, stop=12000, steps=26000, decay=9000, pairs=32, size=208, device="cuda", workers=1),
-    "cpu": dict(first=2400, second=2000, soft=480, views=16, stop=3400, steps=10600, decay=5000, pairs=8, size=160, device="cpu", workers=2),
-    "tiny": dict(first=24, second=16, soft=8, views=6, stop=6, steps=12, decay=4, pairs=2, size=96, device="cpu", workers=2),
+    #         patches of round 1, 2; views; steps of round 1, all; decay; pairs; view's side; device, workers
+    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, pairs=32, size=208, device="cuda", workers=1),
+    "cpu": dict(first=2400, second=2000, views=16, stop=3400, steps=10000, decay=5000, pairs=8, size=160, device="cpu", workers=2),
+    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, pairs=2, size=96, device="cpu", workers=2),
 }
 SHARD = 2000
 
@@ -61,7 +61,6 @@ def main():
         if not (o.dir / "first.safetensors").exists():
             call("export.py", run / "checkpoint.pt", o.dir / "first.safetensors", "--calibrate", sets / "heldout")
         pool += shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
-    pool += shards(o, p, "soft", p["soft"], 2_000_000, ["--soft"])
     call("train.py", "--pool", *pool, *train)
     call("export.py", run / "checkpoint.pt", weights, "--calibrate", sets / "heldout")
     methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
