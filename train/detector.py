@@ -43,14 +43,30 @@ def peaks(score, radius, threshold=0.0, border=BORDER, limit=None):
     return np.stack([x[o], y[o]], 1).astype(np.float64), s[o]
 
 
+def refine(score, points):
+    """Points (n, 2) at the tops of the parabolas through the logarithms of the scores around them, at most half a pixel away."""
+    out = points.copy()
+    at = points.astype(int)
+    for axis, step in ((0, (0, 1)), (1, (1, 0))):
+        ok = (at[:, axis] > 0) & (at[:, axis] + 1 < score.shape[1 - axis])
+        y, x = at[ok, 1], at[ok, 0]
+        middle = score[y, x].astype(np.float64)
+        with np.errstate(all="ignore"):
+            a, b = np.log(middle / score[y - step[0], x - step[1]]), np.log(middle / score[y + step[0], x + step[1]])
+            top = np.where((a + b > 0) & np.isfinite(a + b), (a - b) / (2 * (a + b)), 0)
+        out[ok, axis] += top.clip(-0.5, 0.5)
+    return out
+
+
 class SuperPoint:
     """Our network, as the C library runs it in float32."""
 
     binary = False
 
-    def __init__(self, weights, device="cpu", threads=1, threshold=0.0):
+    def __init__(self, weights, device="cpu", threads=1, threshold=0.0, subpixel=False):
         torch.set_num_threads(threads)
-        self.net, self.device, self.threshold = load_shipping(weights).to(device), device, threshold
+        self.net, self.device = load_shipping(weights).to(device), device
+        self.threshold, self.subpixel = threshold, subpixel
 
     @torch.no_grad()
     def maps(self, grey):
@@ -63,6 +79,8 @@ class SuperPoint:
         p, _ = peaks(s, radius, self.threshold, limit=limit)
         if len(p) == 0:
             return p, np.zeros((0, 256), np.float32)
+        if self.subpixel:
+            p = refine(s, p)
         _, h, w = desc.shape
         g = (torch.from_numpy(p).float().to(self.device) - 3.5) / torch.tensor([8 * w - 4.5, 8 * h - 4.5], device=self.device) * 2 - 1
         d = torch.nn.functional.grid_sample(desc[None], g[None, None], align_corners=True)[0, :, 0].t()
@@ -108,7 +126,7 @@ class Corner:
         return peaks(r, radius, limit=limit)[0], None
 
 
-def make(name, device="cpu", threads=1, threshold=0.0):
+def make(name, device="cpu", threads=1, threshold=0.0, subpixel=False):
     """A method by name: sift, orb, akaze, fast, harris, shi, or a path to weights, whose scores must exceed `threshold`."""
     if name in ("sift", "orb"):
         return OpenCV(name)
@@ -118,7 +136,7 @@ def make(name, device="cpu", threads=1, threshold=0.0):
         return OpenCV(name)
     if name in ("fast", "harris", "shi"):
         return Corner(name)
-    return SuperPoint(name, device, threads, threshold)
+    return SuperPoint(name, device, threads, threshold, subpixel)
 
 
 def distance(da, db, binary):

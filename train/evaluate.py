@@ -65,9 +65,9 @@ def pair(method, path_a, path_b, h, cache):
     return out
 
 
-def run(sets, name, device="cpu", threads=1, threshold=0.0):
+def run(sets, name, device="cpu", threads=1, threshold=0.0, subpixel=False):
     """Rows of figures, one a pair."""
-    method, rows = detector.make(name, device, threads, threshold), []
+    method, rows = detector.make(name, device, threads, threshold, subpixel), []
     for s in sets:
         cache = {}
         for scene, k, a, b, h in pairs.load(s):
@@ -117,12 +117,13 @@ def main():
     a.add_argument("--device", default="cpu")
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--threshold", type=float, default=0.0, help="only points of ours whose score is above it (0: as many as are asked for)")
+    a.add_argument("--subpixel", action="store_true", help="points of ours between the pixels, where the scores peak")
     o = a.parse_args()
     cv2.setNumThreads(1)
     results = {}
     for name in o.method:
         t = time.time()
-        rows = run(o.sets, name, o.device, o.threads, o.threshold)
+        rows = run(o.sets, name, o.device, o.threads, o.threshold, o.subpixel)
         results[pathlib.Path(name).stem] = {"summary": summary(rows), "pairs": rows}
         print(f"{name}: {len(rows)} pairs, {time.time() - t:.0f} s", file=sys.stderr)
     print(table(results))

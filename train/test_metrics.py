@@ -1,8 +1,12 @@
 """The evaluator is tested before it judges: the identity gives 1, a known shift its value, swapped axes fail."""
 import unittest
 
+import cv2
 import numpy as np
+import torch
 
+import detector
+import loss
 import metrics as M
 
 SIZE = (640, 480)
@@ -87,6 +91,26 @@ class Metrics(unittest.TestCase):
     def test_splitmix(self):
         g = M.SplitMix(1234567)
         self.assertEqual([g.next() for _ in range(3)], [6457827717110365317, 3203168211198807973, 9817491932198370423])
+
+    def test_refine_finds_a_gaussian_between_pixels(self):
+        y, x = np.mgrid[0:24, 0:32]
+        top = np.array([[11.3, 7.8], [20.0, 15.45]])
+        score = sum(np.exp(-((x - a) ** 2 + (y - b) ** 2) / 2).astype(np.float32) for a, b in top)
+        peaks = detector.peaks(score, 4, 0.1)[0]
+        np.testing.assert_allclose(sorted(detector.refine(score, peaks).tolist()), top, atol=2e-3)
+        flat = np.ones((8, 8), np.float32)
+        corner = np.array([[0.0, 0.0], [7.0, 3.0]])
+        np.testing.assert_array_equal(detector.refine(flat, corner), corner)
+
+    def test_jpeg_loses_what_opencv_loses(self):
+        """The differentiable stand-in gives the grey levels of a real coder, but for how it rounds."""
+        rng = np.random.default_rng(2)
+        grey = cv2.GaussianBlur(rng.integers(0, 256, (64, 64)).astype(np.uint8), (0, 0), 1.2)
+        for quality in (25, 60, 95):
+            real = cv2.imdecode(cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_QUALITY, quality])[1], 0).astype(int)
+            ours = loss.jpeg(torch.from_numpy(grey)[None, None] / 255, torch.tensor([float(quality)]))[0, 0].numpy() * 255
+            self.assertLess(np.abs(np.rint(ours) - real).mean(), 0.4)
+            self.assertGreater(np.abs(real - grey.astype(int)).mean(), 0.4)
 
     def test_bootstrap_holds_the_mean(self):
         v = np.random.default_rng(1).normal(0.5, 0.1, 60)
