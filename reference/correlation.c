@@ -1,6 +1,6 @@
-#include <math.h>
+#include "correlation.h"
 
-#include "reference.h"
+#include <math.h>
 
 /* Two passes, in double: the maps have 10^5 to 10^6 values. */
 double sp_reference_correlation(const float *a, const float *b, size_t n) {

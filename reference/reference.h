@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "correlation.h"
 #include "model/network.h"
 #include "superpoint.h"
 
@@ -43,8 +44,5 @@ void sp_reference_refine(const float *scores, int width, int height, int x, int 
 /* A descriptor [256] at the place (x, y), in pixels, from the map [rows][columns][256], as the contract in
  * superpoint.h's sp_features and docs/architecture.md defines it. */
 void sp_reference_sample(const float *map, int columns, int rows, double x, double y, float *out);
-
-/* Pearson's correlation of n pairs. Two equal constant rows correlate fully. */
-double sp_reference_correlation(const float *a, const float *b, size_t n);
 
 #endif

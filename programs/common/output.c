@@ -10,7 +10,8 @@
 
 #include "common/fail.h"
 
-static bool write_all(int fd, const char *bytes, size_t size) {
+bool sp_output_all(int fd, const void *from, size_t size) {
+    const char *bytes = from;
     while (size > 0) {
         ssize_t n = write(fd, bytes, size);
         if (n < 0 && errno == EINTR)
@@ -24,7 +25,7 @@ static bool write_all(int fd, const char *bytes, size_t size) {
 }
 
 static sp_status write_directly(int fd, const char *path, const void *bytes, size_t size, sp_error *err) {
-    bool ok = write_all(fd, bytes, size);
+    bool ok = sp_output_all(fd, bytes, size);
     int code = errno;
     if (fd != STDOUT_FILENO && close(fd) != 0 && ok) {
         ok = false;
@@ -48,7 +49,7 @@ sp_status sp_output_write(const char *path, const void *bytes, size_t size, sp_e
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return fail(err, SP_ERR_IO, "%s: %s", path, strerror(errno));
-    bool ok = write_all(fd, bytes, size) && fsync(fd) == 0;
+    bool ok = sp_output_all(fd, bytes, size) && fsync(fd) == 0;
     int code = errno;
     ok = close(fd) == 0 && ok;
     if (ok && rename(temporary, path) == 0)

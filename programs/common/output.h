@@ -2,6 +2,7 @@
 #ifndef SP_COMMON_OUTPUT_H
 #define SP_COMMON_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "superpoint.h"
@@ -11,5 +12,8 @@
  * standard output. Devices and pipes are written directly.
  */
 sp_status sp_output_write(const char *path, const void *bytes, size_t size, sp_error *err);
+
+/* Write all of it to an open file, whatever pieces the system takes it in. False: errno says why not. */
+bool sp_output_all(int fd, const void *bytes, size_t size);
 
 #endif

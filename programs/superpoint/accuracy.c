@@ -3,25 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Two passes, in double: the maps have 10^5 to 10^6 values. Two equal constant maps correlate fully. */
-static double pearson(const float *a, const float *b, size_t n) {
-    double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
-    for (size_t i = 0; i < n; i++) {
-        ma += a[i];
-        mb += b[i];
-    }
-    ma /= (double)n;
-    mb /= (double)n;
-    for (size_t i = 0; i < n; i++) {
-        const double x = a[i] - ma, y = b[i] - mb;
-        aa += x * x;
-        bb += y * y;
-        ab += x * y;
-    }
-    if (aa == 0 || bb == 0)
-        return aa == bb ? 1 : 0;
-    return ab / sqrt(aa * bb);
-}
+#include "reference/correlation.h"
 
 static double max_abs(const float *a, const float *b, size_t n) {
     double most = 0;
@@ -121,8 +103,8 @@ sp_status accuracy_measure(const sp_maps *maps, const sp_maps *reference, const 
                            sp_error *err) {
     const size_t pixels = (size_t)maps->width * maps->height;
     const size_t cells = pixels / (SP_CELL * SP_CELL), elements = cells * SP_DESCRIPTOR_DIM;
-    *out = (accuracy){.score_pcc = pearson(maps->scores, reference->scores, pixels),
-                      .descriptor_pcc = pearson(maps->descriptors, reference->descriptors, elements),
+    *out = (accuracy){.score_pcc = sp_reference_correlation(maps->scores, reference->scores, pixels),
+                      .descriptor_pcc = sp_reference_correlation(maps->descriptors, reference->descriptors, elements),
                       .score_max_abs = max_abs(maps->scores, reference->scores, pixels),
                       .descriptor_max_abs = max_abs(maps->descriptors, reference->descriptors, elements),
                       .norm_deviation = norm_deviation(maps->descriptors, cells)};

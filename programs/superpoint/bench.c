@@ -5,20 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "command.h"
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/input.h"
+#include "describe.h"
 
 enum { SECONDS = 30, QUICK_SECONDS = 6 };
-
-double bench_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 void bench_record(bench_times *times, double ms) {
     if (times->count < BENCH_MAX_ROUNDS)
@@ -46,21 +40,20 @@ double bench_median(const bench_times *times) {
     return sorted[times->count / 2];
 }
 
-static json_t *describe_machine(void) {
-    char cpu[128];
+/* The machine, and how busy it is before anything is measured. */
+static json_t *describe_state(void) {
     struct utsname system;
-    double load[3] = {0};
-    sp_cpu_describe(cpu, sizeof cpu);
+    double load = 0;
     if (uname(&system) != 0)
         memset(&system, 0, sizeof system);
-    if (getloadavg(load, 3) < 1)
-        load[0] = 0;
-    json_t *levels = json_array();
-    for (const char *const *level = sp_cpu_levels(); *level; level++)
-        if (sp_cpu_level_available(*level))
-            json_array_append_new(levels, json_string(*level));
-    return json_pack("{s:s, s:i, s:o, s:s, s:s, s:f}", "cpu", cpu, "threads", (int)sp_cpu_count(), "levels", levels,
-                     "system", system.sysname, "release", system.release, "load_before", load[0]);
+    if (getloadavg(&load, 1) < 1)
+        load = 0;
+    json_t *machine = describe_machine();
+    json_object_set_new(machine, "threads", json_integer((json_int_t)sp_cpu_count()));
+    json_object_set_new(machine, "system", json_string(system.sysname));
+    json_object_set_new(machine, "release", json_string(system.release));
+    json_object_set_new(machine, "load_before", json_real(load));
+    return machine;
 }
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -142,7 +135,7 @@ static int run(const cli *c, bench_options *o) {
         image = sample;
     }
     o->seconds = o->quick ? QUICK_SECONDS : SECONDS;
-    json_t *machine = describe_machine(), *results = json_array();
+    json_t *machine = describe_state(), *results = json_array();
     const sp_status status = measure(o, image, results, &err);
     json_t *doc = json_pack("{s:s, s:o, s:o}", "version", sp_version(), "machine", machine, "results", results);
     if (status == SP_OK && doc && o->json) {

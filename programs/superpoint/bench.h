@@ -20,9 +20,6 @@ void bench_record(bench_times *times, double ms);
 double bench_least(const bench_times *times);
 double bench_median(const bench_times *times);
 
-/* Milliseconds of a clock that never goes back. */
-double bench_now(void);
-
 typedef struct bench_options {
     sp_setup setup; /* engine, level, precision and threads restrict what is run; threads 0: one, and all */
     sp_params params;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "common/clock.h"
 
 enum { MAX_CASES = 64 };
 
@@ -94,12 +95,12 @@ static sp_status run_round(cases *all, const sp_frame *frame, bool record, sp_er
         if (strcmp(info->engine, "cpu") == 0 &&
             sp_cpu_measure_peak(info->level, info->precision, info->threads, &peak, NULL) == SP_OK && peak > c->peak)
             c->peak = peak;
-        const double start = bench_now();
+        const double start = now_ms();
         sp_status status = sp_engine_run(c->engine, &frame, 1, &c->maps, err);
         if (status != SP_OK)
             return status;
         if (record)
-            bench_record(c->times, bench_now() - start);
+            bench_record(c->times, now_ms() - start);
     }
     return SP_OK;
 }
@@ -126,8 +127,8 @@ sp_status bench_forward(const bench_options *o, const sp_model *model, const sp_
     sp_status status = add_all(all, o, model, err);
     if (status == SP_OK)
         status = run_round(all, frame, false, err);
-    const double end = bench_now() + 1e3 * o->seconds;
-    for (int round = 0; status == SP_OK && (round < 2 || bench_now() < end) && round < BENCH_MAX_ROUNDS; round++)
+    const double end = now_ms() + 1e3 * o->seconds;
+    for (int round = 0; status == SP_OK && (round < 2 || now_ms() < end) && round < BENCH_MAX_ROUNDS; round++)
         status = run_round(all, frame, true, err);
     for (int i = 0; i < all->count; i++) {
         bench_case *c = &all->list[i];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "common/clock.h"
 #include "common/fail.h"
 
 enum { MAX_ANSWER = 8 << 20, LINE = 512 };
@@ -146,11 +147,11 @@ static sp_status measure(const bench_options *o, const service *s, const void *b
         status = fail(err, SP_ERR_IO, "bench: no connection to the service");
     for (int i = 0; status == SP_OK && i < 3; i++) /* warm */
         status = exchange(fd, bytes, size, room, answer, err);
-    const double end = bench_now() + 1e3 * o->seconds / 4;
-    for (int i = 0; status == SP_OK && (i < 5 || bench_now() < end) && i < BENCH_MAX_ROUNDS; i++) {
-        const double start = bench_now();
+    const double end = now_ms() + 1e3 * o->seconds / 4;
+    for (int i = 0; status == SP_OK && (i < 5 || now_ms() < end) && i < BENCH_MAX_ROUNDS; i++) {
+        const double start = now_ms();
         status = exchange(fd, bytes, size, room, answer, err);
-        bench_record(times, bench_now() - start);
+        bench_record(times, now_ms() - start);
     }
     if (fd >= 0)
         close(fd);

@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "common/base64.h"
+#include "common/clock.h"
 #include "common/jsonout.h"
 #include "common/npz.h"
 
@@ -102,12 +103,12 @@ sp_status bench_stages(const bench_options *o, const sp_model *model, const void
     inputs in = {.bytes = bytes, .size = size, .params = &o->params};
     bench_times *times = calloc(STAGES, sizeof *times);
     sp_status status = times ? prepare(o, model, &in, err) : SP_ERR_MEMORY;
-    const double end = bench_now() + 1e3 * o->seconds / 4;
-    for (int round = 0; status == SP_OK && (round < 5 || bench_now() < end) && round < BENCH_MAX_ROUNDS; round++)
+    const double end = now_ms() + 1e3 * o->seconds / 4;
+    for (int round = 0; status == SP_OK && (round < 5 || now_ms() < end) && round < BENCH_MAX_ROUNDS; round++)
         for (int s = 0; status == SP_OK && s < STAGES; s++) {
-            const double start = bench_now();
+            const double start = now_ms();
             status = run_stage((stage)s, &in, err);
-            bench_record(&times[s], bench_now() - start);
+            bench_record(&times[s], now_ms() - start);
         }
     for (int s = 0; status == SP_OK && s < STAGES; s++)
         json_array_append_new(results, row(o, &in, (stage)s, &times[s]));

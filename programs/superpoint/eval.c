@@ -12,6 +12,7 @@
 #include "common/fail.h"
 #include "common/input.h"
 #include "common/params.h"
+#include "describe.h"
 #include "eval_bootstrap.h"
 #include "eval_homography.h"
 #include "eval_metrics.h"
@@ -335,7 +336,6 @@ static void print_row(const char *label, const json_t *figures, int element) {
 }
 
 static void print_text(const worker *w, const json_t *summary) {
-    const sp_engine_info *info = sp_engine_get_info(w->engine);
     const char *name;
     json_t *g;
     printf("%-10s %6s %7s %6s %6s %6s %6s %8s %6s %8s\n", "group", "pairs", "repeat.", "MLE px", "H<=1", "H<=3", "H<=5",
@@ -347,18 +347,16 @@ static void print_text(const worker *w, const json_t *summary) {
         print_row("  95 % from", json_object_get(g, "intervals"), 0);
         print_row("         to", json_object_get(g, "intervals"), 1);
     }
-    printf("engine %s, level %s, %s, weights %s%s\n", info->engine, info->level, sp_precision_text(info->precision),
-           sp_model_get_info(w->model)->id, w->options->params.subpixel ? ", points between the pixels" : "");
+    describe_print(w->engine, w->model);
+    printf("%s\n", w->options->params.subpixel ? ", points between the pixels" : "");
 }
 
 static void print_json(const worker *w, json_t *summary) {
-    const sp_engine_info *info = sp_engine_get_info(w->engine);
-    const sp_model_info *model = sp_model_get_info(w->model);
-    json_t *doc = json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:f, s:b}, s:O, s:O}", "engine", "name",
-                            info->engine, "device", info->device, "level", info->level, "precision",
-                            sp_precision_text(info->precision), "weights", "id", model->id, "sha256", model->sha256,
-                            "parameters", "keypoint_threshold", (double)w->options->params.keypoint_threshold,
-                            "subpixel", (int)w->options->params.subpixel, "summary", summary, "pairs", w->rows);
+    const sp_params *params = &w->options->params;
+    json_t *doc =
+        json_pack("{s:o, s:o, s:{s:f, s:b}, s:O, s:O}", "engine", describe_engine(w->engine), "weights",
+                  describe_weights(w->model), "parameters", "keypoint_threshold", (double)params->keypoint_threshold,
+                  "subpixel", (int)params->subpixel, "summary", summary, "pairs", w->rows);
     json_dumpf(doc, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     printf("\n");
     json_decref(doc);

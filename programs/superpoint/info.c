@@ -6,15 +6,16 @@
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/params.h"
+#include "describe.h"
 #include "superpoint.h"
 
-static json_t *describe_weights(const sp_model *model) {
+static json_t *all_of_weights(const sp_model *model) {
     const sp_model_info *w = sp_model_get_info(model);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "id", w->id, "revision", w->revision, "sha256", w->sha256,
                      "licence", w->licence, "path", w->path, "parameters", (json_int_t)w->parameters);
 }
 
-static json_t *describe_engine(const sp_engine *engine) {
+static json_t *all_of_engine(const sp_engine *engine) {
     const sp_engine_info *e = sp_engine_get_info(engine);
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:b, s:b, s:i, s:s}", "engine", e->engine, "device", e->device, "level",
                      e->level, "precision", sp_precision_text(e->precision), "threads", (int)e->threads, "traced",
@@ -32,16 +33,6 @@ static json_t *list_engines(void) {
                                               available ? "" : err.text));
     }
     return list;
-}
-
-static json_t *describe_machine(void) {
-    char cpu[128];
-    sp_cpu_describe(cpu, sizeof cpu);
-    json_t *levels = json_array();
-    for (const char *const *level = sp_cpu_levels(); *level; level++)
-        if (sp_cpu_level_available(*level))
-            json_array_append_new(levels, json_string(*level));
-    return json_pack("{s:s, s:o}", "cpu", cpu, "levels", levels);
 }
 
 /* Every parameter as the text that sets it. */
@@ -90,9 +81,9 @@ static int report(const cli *c, bool json) {
     sp_engine *engine;
     if (sp_setup_open(c->setup, &model, &engine, &err) != SP_OK)
         return cli_fail(c, &err);
-    json_t *doc = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", sp_version(), "weights",
-                            describe_weights(model), "serving_path", describe_engine(engine), "engines", list_engines(),
-                            "machine", describe_machine(), "defaults", describe_defaults());
+    json_t *doc = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", sp_version(), "weights", all_of_weights(model),
+                            "serving_path", all_of_engine(engine), "engines", list_engines(), "machine",
+                            describe_machine(), "defaults", describe_defaults());
     if (doc && json) {
         json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         printf("\n");

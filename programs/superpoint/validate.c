@@ -10,6 +10,7 @@
 #include "common/cli.h"
 #include "common/fail.h"
 #include "common/input.h"
+#include "describe.h"
 #include "superpoint.h"
 
 typedef struct options {
@@ -92,13 +93,12 @@ static void print_text(const char *name, const accuracy *a) {
 }
 
 static int report(const options *o, const engines *e, const accuracy *worst, json_t *images) {
-    const sp_engine_info *info = sp_engine_get_info(e->tested);
-    const sp_model_info *model = sp_model_get_info(e->model);
     const bool passed = accuracy_passes(worst);
     if (!o->json) {
         print_text(o->images.count > 1 ? "worst of all" : o->images.names[0], worst);
-        printf("%s: engine %s, level %s, %s, weights %s\n", passed ? "PASSED" : "NOT PASSED", info->engine, info->level,
-               sp_precision_text(info->precision), model->id);
+        printf(passed ? "PASSED: " : "NOT PASSED: ");
+        describe_print(e->tested, e->model);
+        putchar('\n');
         json_decref(images);
         return passed ? EXIT_OK : EXIT_FAILED;
     }
@@ -107,11 +107,8 @@ static int report(const options *o, const engines *e, const accuracy *worst, jso
     json_object_set_new(doc, "gates",
                         json_pack("{s:f, s:f, s:f}", "score_pcc", GATE_SCORE_PCC, "descriptor_pcc", GATE_DESCRIPTOR_PCC,
                                   "f1", GATE_F1));
-    json_object_set_new(doc, "engine",
-                        json_pack("{s:s, s:s, s:s, s:s, s:i}", "name", info->engine, "device", info->device, "level",
-                                  info->level, "precision", sp_precision_text(info->precision), "threads",
-                                  (int)info->threads));
-    json_object_set_new(doc, "weights", json_pack("{s:s, s:s}", "id", model->id, "sha256", model->sha256));
+    json_object_set_new(doc, "engine", describe_engine(e->tested));
+    json_object_set_new(doc, "weights", describe_weights(e->model));
     json_object_set_new(doc, "images", images);
     json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     printf("\n");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/fail.h"
 #include "common/setup.h"
 #include "extract/interrupt.h"
@@ -200,12 +201,6 @@ typedef struct sharing {
     bool asked;      /* and no answer yet */
 } sharing;
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void tell(const group *g, int to, int kind, uint64_t first, uint64_t last) {
     g->mpi->send(&(sp_mpi_message){.peer = to, .kind = kind, .round = g->round, .first = first, .last = last});
 }
@@ -252,7 +247,7 @@ static void answer(sharing *s, const sp_mpi_message *m) {
         take_gift(s, m);
         break;
     case KIND_ALIVE:
-        p->heard = now();
+        p->heard = now_s();
         break;
     case KIND_END:
         p->round = m->round;
@@ -315,7 +310,7 @@ static void share(sharing *s) {
     sp_mpi_message m;
     while (g->mpi->poll(&m))
         answer(s, &m);
-    const double time = now();
+    const double time = now_s();
     if (!g->peers[g->rank].lost)
         look_for_silence(s, time);
     if (interrupt_asked())
@@ -343,7 +338,7 @@ static bool all_have_ended(const group *g) {
 static void begin_round(group *g) {
     g->round++;
     for (int i = 0; i < g->size; i++)
-        g->peers[i].heard = now();
+        g->peers[i].heard = now_s();
 }
 
 sp_status group_run(group *g, work *w, const pipeline *p, double patience, sp_error *err) {
@@ -352,7 +347,7 @@ sp_status group_run(group *g, work *w, const pipeline *p, double patience, sp_er
     running r = {.p = p};
     pthread_t thread;
     begin_round(g);
-    sharing s = {.g = g, .work = w, .running = &r, .patience = patience, .looked = now(), .victim = g->rank};
+    sharing s = {.g = g, .work = w, .running = &r, .patience = patience, .looked = now_s(), .victim = g->rank};
     const bool threaded = pthread_create(&thread, NULL, running_main, &r) == 0;
     if (!threaded) {
         r.status = fail(&r.err, SP_ERR_MEMORY, "threads could not be started");

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "common/fail.h"
+#include "common/output.h"
 #include "extract/identity.h"
 
 /* A journal is a heading, whose payload is the identity, and records; each a head and its payload. */
@@ -141,26 +142,13 @@ static void unpack(const head *h, const uint8_t *payload, record *r) {
 
 /* ------------------------------------------------------------------ writing ------------------ */
 
-static bool write_all(int fd, const void *from, size_t size) {
-    for (const char *p = from; size > 0;) {
-        ssize_t n = write(fd, p, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 /* `scratch` holds a head and its payload. What was written of it is taken back on failure. */
 static sp_status append(journal *j, sp_error *err) {
     head *h = (head *)j->scratch.data;
     if (j->scratch.failed)
         return fail(err, SP_ERR_MEMORY, "%.300s: out of memory", j->folder);
     h->checksum = checksum_of(h, j->scratch.data + sizeof *h);
-    if (write_all(j->files[j->own], j->scratch.data, j->scratch.size)) {
+    if (sp_output_all(j->files[j->own], j->scratch.data, j->scratch.size)) {
         j->end += (off_t)j->scratch.size;
         return SP_OK;
     }

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 enum { BAR_EVERY_MS = 200, LINE_EVERY_MS = 10000, MAX_BAR = 40 };
 
 struct progress {
@@ -20,12 +22,6 @@ struct progress {
     pthread_t thread;
     bool threaded;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void time_text(double seconds, char *text, size_t size) {
     const unsigned long s = (unsigned long)(seconds + 0.5);

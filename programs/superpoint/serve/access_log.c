@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/jsonout.h"
 
 void access_log(server *s, const char *peer, const char *method, const char *target, int status, const request *r) {

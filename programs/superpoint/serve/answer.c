@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/fail.h"
 #include "common/jsonfeatures.h"
 #include "common/jsonout.h"

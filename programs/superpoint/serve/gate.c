@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/fail.h"
 #include "gate_inside.h"
 #include "listener.h"

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "clock.h"
+#include "common/clock.h"
 #include "gate_inside.h"
 #include "refusal.h"
 

@@ -7,7 +7,7 @@
 
 #include "access_log.h"
 #include "answer.h"
-#include "clock.h"
+#include "common/clock.h"
 #include "common/fail.h"
 #include "message.h"
 #include "target.h"

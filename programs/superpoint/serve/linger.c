@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "common/clock.h"
 
 /* Reads of 16 KiB on one socket before it is another's turn. */
 enum { READS_AT_ONCE = 16 };

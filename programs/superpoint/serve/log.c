@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/fail.h"
+#include "common/output.h"
 
 enum { ROOM = 1 << 20 };
 
@@ -25,20 +26,6 @@ struct line_log {
     unsigned pending; /* lines in `lines` */
     uint64_t dropped;
 };
-
-/* True when all of it was written. A full disk loses the rest of this block, not the log. */
-static bool write_block(int fd, const char *bytes, size_t size) {
-    while (size) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
 
 static void *writer(void *context) {
     line_log *log = context;
@@ -56,7 +43,8 @@ static void *writer(void *context) {
         log->size = 0;
         log->pending = 0;
         pthread_mutex_unlock(&log->lock);
-        bool written = write_block(log->fd, block, size);
+        /* A full disk loses the rest of this block, not the log. */
+        bool written = sp_output_all(log->fd, block, size);
         pthread_mutex_lock(&log->lock);
         if (!written)
             log->dropped += lines;
@@ -163,5 +151,5 @@ void log_news(const char *format, ...) {
     va_end(args);
     length += more < 0 ? 0 : (size_t)more < sizeof line - length - 1 ? (size_t)more : sizeof line - length - 2;
     line[length++] = '\n';
-    write_block(STDERR_FILENO, line, length);
+    sp_output_all(STDERR_FILENO, line, length);
 }

@@ -6,7 +6,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "clock.h"
+#include "common/clock.h"
 
 typedef struct header_count {
     unsigned all, content_length, transfer_encoding, host;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "clock.h"
+#include "common/clock.h"
 #include "common/fail.h"
 #include "input.h"
 

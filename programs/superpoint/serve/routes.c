@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/jsonout.h"
 #include "common/params.h"
 #include "http.h"

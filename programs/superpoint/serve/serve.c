@@ -10,7 +10,7 @@
 
 #include "../command.h"
 #include "access_log.h"
-#include "clock.h"
+#include "common/clock.h"
 #include "common/fail.h"
 #include "daemon.h"
 #include "http.h"
