@@ -8,28 +8,20 @@
 #include "base/size.h"
 #include "half.h"
 #include "pack.h"
+#include "results.h"
+#include "sides.h"
 #include "watch.h"
 
 /* DRAM of each bank: pictures (of bank 0), then weights. The first MiB is left alone. */
 #define DRAM_PICTURE 0x100000u
 #define DRAM_WEIGHTS 0x2000000u
 
-enum { HALVES = 2, NO_FEEDER = 0 }; /* of the chip: columns up to 7 and from 10 on */
-#define RIGHT_HALF_X 8u
-
-/* The tiles of one half that take part: their bounding rectangle, if every place in it is a tile. */
-typedef struct half {
-    uint32_t x0, y0, x1, y1, users;
-    bool whole;      /* a multicast may go to the rectangle */
-    uint32_t feeder; /* NOC_AT of the tile that multicasts weights, or NOC_NOWHERE */
-} half;
-
 struct bh_device {
     bh_transport *transport;
     bh_firmware firmware;
     bh_config config;
     bh_plan plan;
-    half half[HALVES];
+    bh_side side[BH_SIDES];
     struct {
         uint32_t at, address, bytes; /* bytes a group */
     } weights[SP_LAYERS];
@@ -71,66 +63,9 @@ static sp_status upload_weights(bh_device *d, const bh_weights *weights, sp_erro
 
 /* ------------------------------------------------------------------ tiles ---------------------- */
 
-static bool tile_exists(const bh_chip *chip, uint32_t at) {
-    for (size_t k = 0; k < chip->tiles; k++)
-        if (chip->tile[k] == at)
-            return true;
-    return false;
-}
-
-static bool is_right(uint32_t at) {
-    return NOC_X(at) > RIGHT_HALF_X;
-}
-
-/* Bounding rectangles of the tiles that take part, and a spare tile for each to feed it: in the same half if there is
- * one. */
-static void choose_halves(bh_device *d) {
-    const bh_chip *chip = &d->transport->chip;
-    for (uint32_t h = 0; h < HALVES; h++)
-        d->half[h] = (half){.x0 = 63, .y0 = 63, .feeder = NOC_NOWHERE};
-    for (uint32_t k = 0; k < d->plan.tiles; k++) {
-        half *h = &d->half[is_right(chip->tile[k])];
-        const uint32_t x = NOC_X(chip->tile[k]), y = NOC_Y(chip->tile[k]);
-        h->x0 = x < h->x0 ? x : h->x0, h->x1 = x > h->x1 ? x : h->x1;
-        h->y0 = y < h->y0 ? y : h->y0, h->y1 = y > h->y1 ? y : h->y1;
-        h->users++;
-    }
-    bool feasible = d->plan.tiles > 1 && chip->tiles >= d->plan.tiles + HALVES;
-    for (uint32_t i = 0; i < HALVES; i++) {
-        half *h = &d->half[i];
-        h->whole = true;
-        for (uint32_t x = h->x0; x <= h->x1; x++)
-            for (uint32_t y = h->y0; y <= h->y1; y++)
-                h->whole &= tile_exists(chip, NOC_AT(x, y));
-        feasible &= h->whole;
-    }
-    if (!feasible)
-        return;
-    size_t spare = chip->tiles; /* from the end: the right half first */
-    d->half[1].feeder = chip->tile[--spare];
-    for (size_t k = d->plan.tiles; k < spare; k++)
-        if (!is_right(chip->tile[k])) {
-            d->half[0].feeder = chip->tile[k];
-            return;
-        }
-    d->half[0].feeder = chip->tile[--spare];
-}
-
 /* The same bytes to all tiles that take part. */
 static sp_status broadcast(bh_device *d, uint64_t address, const void *from, size_t n, sp_error *err) {
-    bh_transport *t = d->transport;
-    sp_status status = SP_OK;
-    for (uint32_t i = 0; i < HALVES && status == SP_OK; i++) {
-        const half *h = &d->half[i];
-        if (h->users > 1 && h->whole) {
-            status = t->multicast(t, NOC_AT(h->x0, h->y0), NOC_AT(h->x1, h->y1), address, from, n, err);
-            continue;
-        }
-        for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
-            if (is_right(tile_at(d, k)) == (i == 1))
-                status = t->write(t, tile_at(d, k), address, from, n, err);
-    }
-    return status;
+    return sp_bh_broadcast(d->transport, d->side, d->plan.tiles, address, from, n, err);
 }
 
 static sp_status write_word(bh_device *d, uint32_t at, uint64_t address, uint32_t value, sp_error *err) {
@@ -150,7 +85,7 @@ static struct mailbox tile_mailbox(const bh_device *d, uint32_t k) {
                         .flags = d->config.suppress ? MAILBOX_SUPPRESS : 0,
                         .root = tile_at(d, 0),
                         .tiles = plan->tiles,
-                        .feeder = d->half[is_right(tile_at(d, k))].feeder,
+                        .feeder = d->side[sp_bh_side_of(tile_at(d, k))].feeder,
                         .picture_offset = x % NOC_ALIGN_DRAM,
                         .picture_pitch = plan->picture_pitch};
     /* Row 0 and byte 0 of the stored picture are the zeros around it, so the halo pixel of (x, y) is at (x, y). */
@@ -235,23 +170,23 @@ static sp_status load_tile(bh_device *d, uint32_t k, sp_error *err) {
     return status == SP_OK ? t->write(t, tile_at(d, k), TAIL, &tail, sizeof tail, err) : status;
 }
 
-static sp_status load_feeder(bh_device *d, const half *h, sp_error *err) {
+static sp_status load_feeder(bh_device *d, const bh_side *s, sp_error *err) {
     bh_transport *t = d->transport;
     struct layer table[BH_LAYERS];
     layer_table(d, 0, table);
-    const uint32_t x = NOC_X(h->feeder), y = NOC_Y(h->feeder);
-    const bool inside = x >= h->x0 && x <= h->x1 && y >= h->y0 && y <= h->y1; /* a sender is not a receiver */
+    const uint32_t x = NOC_X(s->feeder), y = NOC_Y(s->feeder);
+    const bool inside = x >= s->x0 && x <= s->x1 && y >= s->y0 && y <= s->y1; /* a sender is not a receiver */
     const struct mailbox mailbox = {.layers = BH_LAYERS,
                                     .feeder = NOC_NOWHERE,
-                                    .rectangle = NOC_RECT(h->x0, h->y0, h->x1, h->y1),
-                                    .rectangle_tiles = (h->x1 - h->x0 + 1) * (h->y1 - h->y0 + 1) - inside,
-                                    .users = h->users};
-    sp_status status = t->write(t, h->feeder, MAILBOX, &mailbox, sizeof mailbox, err);
+                                    .rectangle = NOC_RECT(s->x0, s->y0, s->x1, s->y1),
+                                    .rectangle_tiles = (s->x1 - s->x0 + 1) * (s->y1 - s->y0 + 1) - inside,
+                                    .users = s->users};
+    sp_status status = t->write(t, s->feeder, MAILBOX, &mailbox, sizeof mailbox, err);
     if (status == SP_OK)
         status =
-            t->write(t, h->feeder, d->firmware.feeder.place, d->firmware.feeder.image, d->firmware.feeder.bytes, err);
+            t->write(t, s->feeder, d->firmware.feeder.place, d->firmware.feeder.image, d->firmware.feeder.bytes, err);
     if (status == SP_OK)
-        status = t->write(t, h->feeder, LAYER_TABLE, table, sizeof table, err);
+        status = t->write(t, s->feeder, LAYER_TABLE, table, sizeof table, err);
     return status;
 }
 
@@ -278,28 +213,28 @@ static sp_status release(bh_device *d, sp_error *err) {
         status = write_word(d, tile_at(d, k), SOFT_RESET, 0, err);
     for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
         status = sp_bh_wait_started(d->transport, tile_at(d, k), CORES, err);
-    for (uint32_t i = 0; i < HALVES && status == SP_OK; i++) {
-        if (d->half[i].feeder == NOC_NOWHERE || !d->half[i].users)
+    for (uint32_t i = 0; i < BH_SIDES && status == SP_OK; i++) {
+        if (d->side[i].feeder == NOC_NOWHERE || !d->side[i].users)
             continue;
-        status = verify_load(d, d->half[i].feeder, &d->firmware.feeder, err);
+        status = verify_load(d, d->side[i].feeder, &d->firmware.feeder, err);
         if (status == SP_OK)
-            status = write_word(d, d->half[i].feeder, SOFT_RESET, RESET_CORES & ~RESET_BRISC, err);
+            status = write_word(d, d->side[i].feeder, SOFT_RESET, RESET_CORES & ~RESET_BRISC, err);
         if (status == SP_OK)
-            status = sp_bh_wait_started(d->transport, d->half[i].feeder, 1, err);
+            status = sp_bh_wait_started(d->transport, d->side[i].feeder, 1, err);
     }
     return status;
 }
 
 static sp_status load(bh_device *d, sp_error *err) {
-    choose_halves(d);
+    sp_bh_choose_sides(&d->transport->chip, d->plan.tiles, d->side);
     sp_status status = load_programs(d, err);
     if (status == SP_OK)
         status = load_ones(d, err);
     for (uint32_t k = 0; k < d->plan.tiles && status == SP_OK; k++)
         status = load_tile(d, k, err);
-    for (uint32_t i = 0; i < HALVES && status == SP_OK; i++)
-        if (d->half[i].feeder != NOC_NOWHERE && d->half[i].users)
-            status = load_feeder(d, &d->half[i], err);
+    for (uint32_t i = 0; i < BH_SIDES && status == SP_OK; i++)
+        if (d->side[i].feeder != NOC_NOWHERE && d->side[i].users)
+            status = load_feeder(d, &d->side[i], err);
     return status == SP_OK ? release(d, err) : status;
 }
 
@@ -330,7 +265,7 @@ sp_status sp_bh_device_prepare(bh_device *d, uint32_t width, uint32_t height, sp
     d->running = false;
     const bh_chip *chip = &d->transport->chip;
     /* Leave two tiles to feed the others, if there are enough. */
-    const uint32_t tiles = (uint32_t)chip->tiles - (chip->tiles > 2 * HALVES ? HALVES : NO_FEEDER);
+    const uint32_t tiles = (uint32_t)chip->tiles - (chip->tiles > 2 * BH_SIDES ? BH_SIDES : 0);
     if (d->config.grid_rows && d->config.grid_rows * d->config.grid_cols > chip->tiles)
         return sp_fail(err, SP_ERR_ARGUMENT, "blackhole: a grid of %ux%u tiles was asked for; the chip has %zu",
                        d->config.grid_rows, d->config.grid_cols, chip->tiles);
@@ -396,48 +331,9 @@ sp_status sp_bh_device_finish(bh_device *d, sp_error *err) {
     return status;
 }
 
-/* Kept pixels keep their score, the others are zero. */
-static void expand_suppressed(const bh_plan *plan, const unsigned char *slot, const float *scores, float *suppressed) {
-    memset(suppressed, 0, (size_t)plan->width * plan->height * sizeof *suppressed);
-    for (uint32_t k = 0; k < plan->tiles; k++) {
-        const bh_block block = sp_bh_plan_block(plan, k);
-        const unsigned char *kept = slot + plan->kept_offset + plan->kept_stride * k;
-        for (uint32_t y = 0; y < block.rows * SP_CELL; y++, kept += plan->kept_pitch) {
-            const size_t row = (size_t)(block.y * SP_CELL + y) * plan->width + block.x * SP_CELL;
-            for (uint32_t x = 0; x < block.cols * SP_CELL; x += 8)
-                for (uint32_t bits = kept[x / 8]; bits; bits &= bits - 1) {
-                    const size_t i = row + x + (size_t)__builtin_ctz(bits);
-                    suppressed[i] = scores[i];
-                }
-        }
-    }
-}
-
-/* [plane][row][pixel][16] of fp16 with the ring, to [cell][256]. */
-static void expand_descriptors(const bh_plan *plan, const unsigned char *slot, float *descriptors) {
-    const uint32_t pitch = sp_bh_plan_descriptor_pitch(plan);
-    for (uint32_t k = 0; k < plan->tiles; k++) {
-        const bh_block block = sp_bh_plan_block(plan, k);
-        const unsigned char *from = slot + sp_bh_plan_descriptors_at(plan, k);
-        for (uint32_t plane = 0; plane < SP_DESCRIPTOR_DIM / PLANE_CHANNELS; plane++, from += block.rows * pitch)
-            for (uint32_t y = 0; y < block.rows; y++)
-                for (uint32_t x = 0; x < block.cols; x++) {
-                    uint16_t halves[PLANE_CHANNELS];
-                    memcpy(halves, from + y * pitch + (x + 1) * PIXEL_BYTES, sizeof halves);
-                    const size_t cell = (size_t)(block.y + y) * plan->cells_x + block.x + x;
-                    float *to = descriptors + cell * SP_DESCRIPTOR_DIM + plane * PLANE_CHANNELS;
-                    for (uint32_t c = 0; c < PLANE_CHANNELS; c++)
-                        to[c] = bh_float_of_half(halves[c]);
-                }
-    }
-}
-
 void sp_bh_device_collect(bh_device *d, float *scores, float *suppressed, float *descriptors) {
     const unsigned char *slot = d->results + FINISHED_BYTES + (d->frames & 1 ? d->plan.slot_bytes : 0);
-    memcpy(scores, slot + d->plan.scores_offset, (size_t)d->plan.width * d->plan.height * sizeof *scores);
-    if (suppressed)
-        expand_suppressed(&d->plan, slot, scores, suppressed);
-    expand_descriptors(&d->plan, slot, descriptors);
+    sp_bh_expand_results(&d->plan, slot, scores, suppressed, descriptors);
     d->frames++;
 }
 
