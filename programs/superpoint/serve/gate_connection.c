@@ -339,7 +339,8 @@ static bool ends_malformed(const gate_connection *c) {
 void gate_closed(gate_connection *c) {
     gate *g = c->owner;
     pthread_mutex_lock(&g->lock);
-    if (ends_malformed(c)) {
+    /* Not over TLS: the library has freed the session by now. */
+    if (!c->tls_session && ends_malformed(c)) {
         refuse(c, 400, "not an HTTP request");
         c->status = 400;
     }
