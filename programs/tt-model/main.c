@@ -57,6 +57,43 @@ static int usage_error(const tm_ui_options *ui, const tm_error *e) {
     return e->code;
 }
 
+/* A word that is no command, with what may have been meant. */
+static int refuse_word(const char *word, const tm_ui_options *ui, tm_error *e) {
+    if (!of_python(word, e)) {
+        const char *meant = tm_similar_command(word);
+        tm_fail(e, TM_USAGE, "there is no command \"%s\"", word);
+        if (meant)
+            tm_next(e, "Did you mean: tt-model %s", meant);
+        else
+            tm_next(e, "`tt-model --help`");
+    }
+    return usage_error(ui, e);
+}
+
+/* argv: what stands behind the command's name. */
+static int run(const tm_command *command, int argc, char **argv, tm_ui_options *ui, tm_error *e) {
+    if (wants_help(argc, argv)) {
+        tm_print_help(command);
+        return TM_OK;
+    }
+    tm_args args;
+    int rc = tm_parse_args(command, take_common(argc, argv, ui, command), argv, &args, e);
+    ui->json = tm_flag(&args, "json");
+    if (rc) {
+        tm_args_free(&args);
+        return usage_error(ui, e);
+    }
+    tm_ui_init(ui);
+    rc = command->run(&args, e);
+    if (rc && *e->what) {
+        char *title = args.words.count ? tm_fmt("%s %s", command->name, args.words.items[0]) : tm_strdup(command->name);
+        tm_ui_error(title, e, args.evidence.data);
+        free(title);
+    }
+    tm_args_free(&args);
+    return rc;
+}
+
 int main(int argc, char **argv) {
     tm_ui_options ui = {0};
     tm_error e = {0};
@@ -83,38 +120,10 @@ int main(int argc, char **argv) {
         return TM_USAGE;
     }
     const tm_command *command = tm_find_command(argv[i]);
-    if (!command) {
-        if (!of_python(argv[i], &e)) {
-            const char *meant = tm_similar_command(argv[i]);
-            tm_fail(&e, TM_USAGE, "there is no command \"%s\"", argv[i]);
-            if (meant)
-                tm_next(&e, "Did you mean: tt-model %s", meant);
-            else
-                tm_next(&e, "`tt-model --help`");
-        }
-        return usage_error(&ui, &e);
-    }
+    if (!command)
+        return refuse_word(argv[i], &ui, &e);
     i++;
-    if (wants_help(argc - i, argv + i)) {
-        tm_print_help(command);
-        return TM_OK;
-    }
-    int count = take_common(argc - i, argv + i, &ui, command);
-    tm_args args;
-    int rc = tm_parse_args(command, count, argv + i, &args, &e);
-    ui.json = tm_flag(&args, "json");
-    if (rc) {
-        tm_args_free(&args);
-        return usage_error(&ui, &e);
-    }
-    tm_ui_init(&ui);
-    rc = command->run(&args, &e);
-    if (rc && *e.what) {
-        char *title = args.words.count ? tm_fmt("%s %s", command->name, args.words.items[0]) : tm_strdup(command->name);
-        tm_ui_error(title, &e, args.evidence.data);
-        free(title);
-    }
-    tm_args_free(&args);
+    int rc = run(command, argc - i, argv + i, &ui, &e);
     if (fflush(stdout) != 0 && !rc) {
         fputs("tt-model: cannot write to the standard output\n", stderr);
         rc = TM_ERROR;

@@ -190,7 +190,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def status_fault(self, fault):
         if "status" not in fault:
             return False
-        headers = [("Retry-After", str(fault["retry_after"]))] if "retry_after" in fault else []
+        after = fault.get("retry_after")
+        headers = [("Retry-After", str(after() if callable(after) else after))] if after else []
         if "code" in fault:
             headers.append(("X-Error-Code", fault["code"]))
         self.reply(fault["status"], {"error": "fault"}, headers)

@@ -1,4 +1,5 @@
 """tt-model pull against a Hub that keeps to the protocol, and against one that does not."""
+import email.utils
 import json
 import os
 import signal
@@ -153,20 +154,40 @@ class Pull(ManagerTest):
             self.hub.fault("^storage.*" + sha256(self.model), wrong_length=lie)
             self.assertIn("the Hub's list says", self.fails(1, "pull", PACKAGE, "--with-weights").err)
 
-    def test_busy_hub(self):
-        self.hub.fault("^hub.*resolve", times=1, status=429, retry_after=3)
-        self.hub.fault("^hub/api", times=3, status=500)
-        self.ok("pull", PACKAGE, "--with-weights")
+    def waits(self):
+        """Seconds between the two requests for whatever was asked for twice."""
         asked = {}
         for (_, _, path, _), moment in zip(self.hub.requests, self.hub.moments):
             if "/resolve/" in path:
                 asked.setdefault(path, []).append(moment)
         twice = [times for times in asked.values() if len(times) > 1]
         self.assertEqual([len(times) for times in twice], [2])
-        self.assertGreater(twice[0][1] - twice[0][0], 2.9, "Retry-After is kept: by itself it would wait for half a second")
+        return twice[0][1] - twice[0][0]
+
+    def test_busy_hub(self):
+        self.hub.fault("^hub.*resolve", times=1, status=429, retry_after=3)
+        self.hub.fault("^hub/api", times=3, status=500)
+        self.ok("pull", PACKAGE, "--with-weights")
+        self.assertGreater(self.waits(), 2.9, "Retry-After is kept: by itself it would wait for half a second")
         self.assert_whole(PACKAGE, self.sha, self.files)
         self.hub.fault("^hub/api", status=500)
         self.assertIn("500", self.fails(8, "pull", PACKAGE).err)
+
+    def test_retry_after_as_a_date(self):
+        """RFC 9110, 10.2.3: a number of seconds, or the moment."""
+        self.hub.fault("^hub.*resolve", times=1, status=503,
+                       retry_after=lambda: email.utils.formatdate(time.time() + 4, usegmt=True))
+        self.ok("pull", PACKAGE, "--with-weights")
+        self.assertGreater(self.waits(), 1.9, "two fractions of a second are lost to whole seconds")
+        self.assert_whole(PACKAGE, self.sha, self.files)
+
+    def test_retry_after_that_has_passed_or_is_nonsense(self):
+        for i, text in enumerate(("Fri, 31 Dec 1999 23:59:59 GMT", "soon", "-5")):
+            self.hub.clear()
+            self.hub.commit(PACKAGE, {"more.txt": text.encode()})
+            self.hub.fault("^hub.*resolve", times=1, status=503, retry_after=text)
+            self.ok("pull", PACKAGE)
+            self.assertGreater(self.waits(), 0.4, text + ": by itself it waits for half a second")
 
     def test_two_at_once(self):
         self.hub.fault("^storage", slow=0.01)

@@ -186,6 +186,12 @@ const char *tm_human_seconds(double s, char out[32]) {
     return out;
 }
 
+double tm_seconds(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
 const char *tm_now_iso(char out[32]) {
     time_t now = time(NULL);
     struct tm tm;

@@ -52,6 +52,8 @@ void tm_buf_shell_word(tm_buf *b, const char *s);
 const char *tm_human_bytes(double n, char out[32]);
 /* 420ms, 5.0s, 3m 34s, 1h 02m */
 const char *tm_human_seconds(double s, char out[32]);
+/* A clock that never goes back. */
+double tm_seconds(void);
 /* Now in UTC: 2026-09-13T15:21:44+00:00. */
 const char *tm_now_iso(char out[32]);
 /* A moment as the above; -1 when the text is not one (2026-09-13T15:21:44[.frac](Z|+00:00)). */

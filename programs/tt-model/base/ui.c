@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FRAME_SECONDS 0.1      /* between two drawings of the running row */
@@ -31,12 +30,6 @@ static struct {
 } ui;
 
 static volatile sig_atomic_t interrupts;
-
-static double now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
 
 static void on_signal(int sig) {
     if (interrupts++ && sig == SIGINT)
@@ -121,7 +114,7 @@ static void erase_row(void) {
 
 static void draw(bool force) {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-    double t = now();
+    double t = tm_seconds();
     if (!ui.key)
         return;
     tm_progress_measure(&ui.progress, t);
@@ -156,7 +149,7 @@ static void forget_step(void) {
 static void end_step(const char *glyph, const char *state, const char *detail) {
     if (!ui.key)
         return;
-    double took = now() - ui.started;
+    double took = tm_seconds() - ui.started;
     erase_row();
     if (ui.events) {
         json_t *ev =
@@ -191,7 +184,7 @@ void tm_step(const char *key, const char *fmt, ...) {
     end_step("✓", "done", NULL);
     ui.key = tm_strdup(key);
     ui.label = label ? label : tm_strdup(key);
-    ui.started = now();
+    ui.started = tm_seconds();
     if (ui.events)
         event(json_pack("{s:s, s:s, s:s, s:s}", "event", "step", "key", key, "state", "start", "label", ui.label));
     else if (ui.opt.verbose)

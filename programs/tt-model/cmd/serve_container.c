@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static int make_launch(tm_serve *s, const tm_chips *chips, int port, bool rootless, tm_launch *l, tm_error *e) {
     tm_launch_request q = {.manifest = &s->manifest,
@@ -112,7 +111,7 @@ static int refuse_running(const tm_serve *s, tm_docker *docker, const char *name
 /* Choose chips and port and start, under one lock, so that two serves at once cannot choose the same. */
 static int start_locked(tm_serve *s, tm_docker *docker, tm_launch *l, char **id, tm_error *e) {
     tm_chips taken = {0}, chips = {0};
-    int port = (int)s->port, rc = TM_OK;
+    int port = 0, rc = TM_OK;
     char *name = tm_container_name(s->manifest.name, s->profile.name);
     rc = refuse_running(s, docker, name, e);
     free(name);
@@ -121,12 +120,8 @@ static int start_locked(tm_serve *s, tm_docker *docker, tm_launch *l, char **id,
         if (!rc)
             rc = tm_chips_choose(&taken, s->profile.chips, tm_value(s->args, "device-id"), &chips, e);
     }
-    if (!rc && port && !tm_port_free(port)) {
-        rc = tm_fail(e, TM_ERROR, "port %d is taken", port);
-        tm_next(e, "Leave --port out, or give one that is free.");
-    }
-    if (!rc && !port)
-        rc = tm_port_choose(&port, e);
+    if (!rc)
+        rc = tm_port_take((int)s->port, &port, e);
     if (rc)
         return rc;
     rc = make_launch(s, &chips, port, docker->rootless, l, e);
@@ -162,14 +157,8 @@ static bool alive(void *arg) {
     return running;
 }
 
-static double monotonic(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 static int watch(tm_serve *s, tm_docker *docker, const tm_launch *l, const char *id, tm_error *e) {
-    double started = monotonic();
+    double started = tm_seconds();
     followed f = {docker, id};
     tm_boot b = {
         .marker = l->marker, .port = l->port, .timeout = s->timeout, .follow = follow, .alive = alive, .arg = &f};
@@ -177,7 +166,7 @@ static int watch(tm_serve *s, tm_docker *docker, const tm_launch *l, const char 
     if (!rc && s->restart) /* not before: one that cannot boot would be started again and again */
         rc = tm_container_keep(docker, id, e);
     if (!rc) {
-        tm_serve_ready(s, l->name, l->port, monotonic() - started);
+        tm_serve_ready(s, l->name, l->port, tm_seconds() - started);
     } else if (rc == TM_INTERRUPTED) {
         tm_next(e, "`tt-model logs %s -f` goes on watching\n`tt-model stop %s` ends it", tm_serve_name(s),
                 tm_serve_name(s));

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 enum { MAX_CONFIG = 1 << 20 };
 
@@ -121,12 +120,6 @@ static bool alive(void *arg) {
     return tm_native_alive(arg);
 }
 
-static double monotonic(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 static int refuse_running(const tm_serve *s, tm_error *e) {
     json_t *state = tm_native_state(s->manifest.name, s->profile.name);
     int rc = TM_OK;
@@ -142,13 +135,9 @@ static int refuse_running(const tm_serve *s, tm_error *e) {
 /* Choose the port and start, under the lock. The lock is kept until the server listens, so that the next
  * serve sees the port taken. */
 static int start_locked(tm_serve *s, const char *program, const char *weights, json_t **state, tm_error *e) {
-    int port = (int)s->port, rc = refuse_running(s, e);
-    if (!rc && port && !tm_port_free(port)) {
-        rc = tm_fail(e, TM_ERROR, "port %d is taken", port);
-        tm_next(e, "Leave --port out, or give one that is free.");
-    }
-    if (!rc && !port)
-        rc = tm_port_choose(&port, e);
+    int port = 0, rc = refuse_running(s, e);
+    if (!rc)
+        rc = tm_port_take((int)s->port, &port, e);
     if (rc)
         return rc;
     tm_list argv = {0}, env = {0};
@@ -189,7 +178,7 @@ int tm_serve_native(tm_serve *s, tm_error *e) {
     char *program = NULL, *weights = NULL;
     json_t *state = NULL;
     tm_lock lock = {-1};
-    double started = monotonic();
+    double started = tm_seconds();
     int rc = refuse_running(s, e);
     if (!rc)
         rc = find_program(&program, e);
@@ -221,7 +210,7 @@ int tm_serve_native(tm_serve *s, tm_error *e) {
             tm_next(e, "`tt-model logs %s` shows all of its log", tm_serve_name(s));
     }
     if (!rc)
-        tm_serve_ready(s, "native", (int)tm_json_int(state, "port", 0), monotonic() - started);
+        tm_serve_ready(s, "native", (int)tm_json_int(state, "port", 0), tm_seconds() - started);
     json_decref(state);
     free(program);
     free(weights);

@@ -347,6 +347,31 @@ static int cmp_order(const void *a, const void *b) {
     return x->job->size < y->job->size ? -1 : x->job->size > y->job->size;
 }
 
+/* All tasks, on `jobs` threads; what was counted goes into `stats`. */
+static int run_pool(pool *p, long jobs, tm_download_stats *stats, tm_error *e) {
+    pthread_t threads[MAX_JOBS];
+    int started = 0;
+    if (p->count)
+        qsort(p->tasks, p->count, sizeof *p->tasks, cmp_order);
+    while (started < jobs && pthread_create(&threads[started], NULL, worker, p) == 0)
+        started++;
+    if (!started)
+        return tm_fail(e, TM_ERROR, "cannot start a thread");
+    watch(p, stats->total);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    tm_step_progress(atomic_load(&p->done), stats->total, true);
+    stats->fetched = atomic_load(&p->fetched);
+    stats->resumed = atomic_load(&p->resumed);
+    if (!atomic_load(&p->stop) || !p->error.code)
+        return TM_OK;
+    if (e)
+        *e = p->error;
+    if (p->error.code == TM_INTERRUPTED)
+        tm_next(e, "Run the same command again: it goes on where it stopped.");
+    return p->error.code;
+}
+
 int tm_download(tm_hub *hub, const tm_hub_repo *repo, const tm_download_options *options, tm_download_stats *stats,
                 tm_error *e) {
     static const tm_download_options none;
@@ -357,9 +382,8 @@ int tm_download(tm_hub *hub, const tm_hub_repo *repo, const tm_download_options 
     int rc = tm_env_int("TT_MODEL_DOWNLOAD_JOBS", 1, MAX_JOBS, DEFAULT_JOBS, &jobs, e);
     if (!rc)
         rc = tm_env_int("TT_MODEL_DOWNLOAD_SEGMENT", MIN_SEGMENT, MAX_SEGMENT, DEFAULT_SEGMENT, &segment, e);
-    if (rc)
-        return rc;
-    rc = tm_cache_write_tree(repo, e);
+    if (!rc)
+        rc = tm_cache_write_tree(repo, e);
     if (rc)
         return rc;
 
@@ -367,30 +391,11 @@ int tm_download(tm_hub *hub, const tm_hub_repo *repo, const tm_download_options 
     pthread_mutex_init(&p.mutex, NULL);
     pthread_cond_init(&p.changed, NULL);
     file_job *files = tm_alloc((repo->count + 1) * sizeof *files);
-    size_t jobs_made = make_jobs(&p, options, files, stats);
-    if (p.count)
-        qsort(p.tasks, p.count, sizeof *p.tasks, cmp_order);
-
-    pthread_t threads[MAX_JOBS];
-    int started = 0;
-    while (started < jobs && pthread_create(&threads[started], NULL, worker, &p) == 0)
-        started++;
-    if (started)
-        watch(&p, stats->total);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    tm_step_progress(atomic_load(&p.done), stats->total, true);
-
-    stats->fetched = atomic_load(&p.fetched);
-    stats->resumed = atomic_load(&p.resumed);
-    rc = !started ? tm_fail(e, TM_ERROR, "cannot start a thread") : atomic_load(&p.stop) ? p.error.code : TM_OK;
-    if (rc && started && e)
-        *e = p.error;
-    if (rc == TM_INTERRUPTED)
-        tm_next(e, "Run the same command again: it goes on where it stopped.");
+    const size_t made = make_jobs(&p, options, files, stats);
+    rc = run_pool(&p, jobs, stats, e);
     if (!rc)
         rc = link_all(repo, options, e);
-    for (size_t i = 0; i < jobs_made; i++) {
+    for (size_t i = 0; i < made; i++) {
         tm_unlock(&files[i].lock);
         free(files[i].etag);
         free(files[i].blob);

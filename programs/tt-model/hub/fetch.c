@@ -210,6 +210,55 @@ static int open_for_append(const tm_fetch_range *g, int64_t *at, tm_error *e) {
     return fd;
 }
 
+/* Attempts at one range. */
+typedef struct tries {
+    int now, in_all; /* since the last byte came, and in all */
+    bool restarted;
+} tries;
+
+static int ask_for_rest(tm_hub *hub, tm_http_session *session, const char *url, writer *w, tm_http_response *r,
+                        tm_error *e) {
+    const tm_fetch_range *g = w->range;
+    char range[80];
+    snprintf(range, sizeof range, "Range: bytes=%lld-%lld", (long long)w->at, (long long)g->end - 1);
+    const bool whole = w->at == 0 && g->end == g->size;
+    const exchange x = {.method = "GET",
+                        .range_header = whole ? NULL : range,
+                        .begin = on_begin,
+                        .sink = on_data,
+                        .arg = w,
+                        .cancelled = g->cancelled,
+                        .cancel_arg = g->arg,
+                        .etag = g->etag};
+    w->skip = 0;
+    return exchange_once(hub, session, url, w->file, &x, r, e);
+}
+
+/* The server's file ends before ours does: begin again, once. */
+static bool restart(writer *w, const tm_http_response *r, tries *t) {
+    const tm_fetch_range *g = w->range;
+    if (r->status != 416 || t->restarted || g->path_offset != 0 || g->begin != 0 || w->at == 0)
+        return false;
+    t->restarted = true;
+    if (ftruncate(w->fd, 0) == 0)
+        w->at = 0;
+    return true;
+}
+
+/* What an answer that did not bring all of the range means: TM_OK where another attempt may. */
+static int judge(const tm_hub *hub, const char *id, const char *what, writer *w, tries *t, const tm_http_response *r,
+                 tm_error *e) {
+    const bool broken = r->status < 300 || restart(w, r, t); /* a good answer that ended early */
+    if (!broken && !tm_hub_may_retry(r->status))
+        return tm_hub_status_error(hub, r, what, id, NULL, e);
+    if (t->now < TM_HUB_ATTEMPTS && t->in_all < MAX_ATTEMPTS_IN_ALL)
+        return TM_OK;
+    const int rc = broken ? tm_fail(e, TM_OFFLINE, "the connection broke %d times while fetching %s", t->in_all, what)
+                          : tm_hub_status_error(hub, r, what, id, NULL, e);
+    tm_next(e, "Run the same command again: it goes on where it stopped.");
+    return rc;
+}
+
 int tm_fetch_file_range(tm_hub *hub, tm_http_session *session, const tm_hub_repo *repo, const tm_hub_file *file,
                         const tm_fetch_range *g, tm_error *e) {
     writer w = {.range = g, .file = file, .e = e};
@@ -219,63 +268,28 @@ int tm_fetch_file_range(tm_hub *hub, tm_http_session *session, const tm_hub_repo
     char *url = tm_hub_file_url(hub, repo->type, repo->id, repo->sha, file->path);
     char *what = tm_fmt("%s of %s", file->path, repo->id);
     int rc = TM_OK;
-    bool restarted = false;
-    for (int attempt = 1, in_all = 1; w.at < g->end; attempt++, in_all++) {
-        char range[80];
-        snprintf(range, sizeof range, "Range: bytes=%lld-%lld", (long long)w.at, (long long)g->end - 1);
-        bool whole = w.at == 0 && g->end == g->size;
-        exchange x = {.method = "GET",
-                      .range_header = whole ? NULL : range,
-                      .begin = on_begin,
-                      .sink = on_data,
-                      .arg = &w,
-                      .cancelled = g->cancelled,
-                      .cancel_arg = g->arg,
-                      .etag = g->etag};
+    for (tries t = {.now = 1, .in_all = 1}; !rc && w.at < g->end; t.now++, t.in_all++) {
         tm_http_response r = {0};
-        int64_t before = w.at;
-        w.skip = 0;
-        rc = exchange_once(hub, session, url, file, &x, &r, e);
-        if (w.enough) { /* whatever the server said after */
-            if (!rc)
-                tm_http_response_free(&r);
-            rc = TM_OK;
-            break;
-        }
+        const int64_t before = w.at;
+        rc = ask_for_rest(hub, session, url, &w, &r, e);
         if (w.at > before)
-            attempt = 1;
-        char *after = NULL;
-        if (!rc) {
-            const char *retry = tm_http_header(&r, "Retry-After");
-            after = retry ? tm_strdup(retry) : NULL;
-            bool broken = r.status < 300; /* a good answer that ended early */
-            if (r.status == 416 && !restarted && g->path_offset == 0 && w.at > 0 && g->begin == 0) {
-                /* The server's file ends before ours does: begin again, once. */
-                restarted = true;
-                if (ftruncate(w.fd, 0) == 0)
-                    w.at = 0;
-                broken = true;
-            }
-            if (!broken && !tm_hub_may_retry(r.status))
-                rc = tm_hub_status_error(hub, &r, what, repo->id, NULL, e);
-            else if (attempt >= TM_HUB_ATTEMPTS || in_all >= MAX_ATTEMPTS_IN_ALL) {
-                rc = broken ? tm_fail(e, TM_OFFLINE, "the connection broke %d times while fetching %s", in_all, what)
-                            : tm_hub_status_error(hub, &r, what, repo->id, NULL, e);
-                tm_next(e, "Run the same command again: it goes on where it stopped.");
-            }
-            tm_http_response_free(&r);
-        } else if (rc == TM_OFFLINE && attempt < TM_HUB_ATTEMPTS) {
+            t.now = 1;
+        const double retry_after = r.retry_after;
+        if (w.enough) /* whatever the server said after */
             rc = TM_OK;
-        } else if (rc == TM_OFFLINE) {
+        else if (!rc)
+            rc = judge(hub, repo->id, what, &w, &t, &r, e);
+        else if (rc == TM_OFFLINE && t.now < TM_HUB_ATTEMPTS)
+            rc = TM_OK;
+        else if (rc == TM_OFFLINE)
             tm_next(e, "Check the network, then run the same command again: it goes on where it stopped.");
-        }
+        tm_http_response_free(&r);
+        if (w.enough)
+            break;
         if (!rc)
-            rc = tm_hub_wait(attempt, after, e);
+            rc = tm_hub_wait(t.now, retry_after, e);
         if (!rc && g->cancelled && g->cancelled(g->arg))
             rc = tm_fail(e, TM_INTERRUPTED, "interrupted");
-        free(after);
-        if (rc)
-            break;
     }
     free(url);
     free(what);
@@ -306,10 +320,11 @@ int tm_fetch_head(tm_hub *hub, tm_http_session *session, const tm_hub_repo *repo
             rc = tm_hub_status_error(hub, &r, what, repo->id, NULL, e);
             again = false;
         }
+        const double retry_after = r.retry_after;
         tm_http_response_free(&r);
         if (!again || attempt >= TM_HUB_ATTEMPTS)
             break;
-        rc = tm_hub_wait(attempt, NULL, e);
+        rc = tm_hub_wait(attempt, retry_after, e);
         if (rc)
             break;
     }

@@ -179,6 +179,9 @@ int tm_http(tm_http_session *s, const tm_http_request *q, tm_http_response *r, t
     set_body(c, q, &x);
 
     CURLcode code = curl_easy_perform(c);
+    curl_off_t retry_after = 0;
+    curl_easy_getinfo(c, CURLINFO_RETRY_AFTER, &retry_after); /* below 0 for a date that has passed */
+    r->retry_after = retry_after > 0 ? (double)retry_after : 0;
     int rc = outcome(code, detail, &x, e);
     if (rc == TM_OFFLINE && r->status >= 200) { /* the answer began, and was cut */
         r->cut = true;

@@ -20,9 +20,10 @@ void tm_http_session_free(tm_http_session *s);
 
 typedef struct tm_http_response {
     long status;
-    tm_list headers; /* "Name: value" */
-    tm_buf body;     /* what no sink took */
-    bool cut;        /* the connection ended before the body was whole */
+    tm_list headers;    /* "Name: value" */
+    tm_buf body;        /* what no sink took */
+    bool cut;           /* the connection ended before the body was whole */
+    double retry_after; /* seconds that Retry-After asks to wait, as a number or as a date; 0: it does not */
 } tm_http_response;
 
 typedef struct tm_http_request {

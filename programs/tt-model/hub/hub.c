@@ -10,6 +10,8 @@
 
 /* A repository of more files than this is not a package of ours. */
 enum { MAX_FILES = 100000 };
+/* A repository that was renamed more often than this is not followed. */
+enum { MAX_HOPS = 5 };
 
 void tm_hub_open(tm_hub *hub) {
     hub->endpoint = tm_hf_endpoint();
@@ -40,13 +42,10 @@ bool tm_hub_may_retry(long status) {
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-int tm_hub_wait(int attempt, const char *retry_after, tm_error *e) {
+int tm_hub_wait(int attempt, double retry_after, tm_error *e) {
     double seconds = 0.25 * (double)(1 << (attempt < 6 ? attempt : 6));
-    if (retry_after) {
-        double asked = strtod(retry_after, NULL);
-        if (asked > 0)
-            seconds = asked < TM_HUB_MAX_RETRY_AFTER ? asked : TM_HUB_MAX_RETRY_AFTER;
-    }
+    if (retry_after > 0)
+        seconds = retry_after < TM_HUB_MAX_RETRY_AFTER ? retry_after : TM_HUB_MAX_RETRY_AFTER;
     for (double waited = 0; waited < seconds; waited += 0.05) {
         if (tm_interrupted())
             return tm_fail(e, TM_INTERRUPTED, "interrupted");
@@ -123,65 +122,70 @@ static int refuse_offline(const char *what, tm_error *e) {
     return TM_OFFLINE;
 }
 
+static void list_headers(const tm_hub *hub, const tm_hub_request *q, tm_list *headers) {
+    tm_list_add(headers, "Accept: application/json");
+    if (q->body)
+        tm_list_addf(headers, "Content-Type: %s", q->content_type ? q->content_type : "application/json");
+    if (hub->token)
+        tm_list_addf(headers, "Authorization: Bearer %s", hub->token);
+}
+
+/* One request, and the redirects of a repository that was renamed: they stay at the Hub. *url becomes the last one. */
+static int ask(const tm_hub *hub, const tm_hub_request *q, const tm_list *headers, char **url, tm_http_response *r,
+               tm_error *e) {
+    for (int hops = 0;; hops++) {
+        const tm_http_request http = {.method = q->method,
+                                      .url = *url,
+                                      .headers = headers,
+                                      .body = q->body,
+                                      .body_len = q->body_len,
+                                      .cancelled = tm_interrupt_asked};
+        int rc = tm_http(hub->session, &http, r, e);
+        if (rc || r->status < 300 || r->status >= 400 || hops == MAX_HOPS)
+            return rc;
+        const char *location = tm_http_header(r, "Location");
+        char *next = location ? tm_resolve_url(*url, location) : NULL;
+        const bool same = next && tm_same_origin(*url, next);
+        tm_http_response_free(r);
+        if (!same) {
+            rc = tm_fail(e, TM_ERROR, "the Hub sends %s to another host, %s", q->what, next ? next : "nowhere");
+            free(next);
+            return rc;
+        }
+        free(*url);
+        *url = next;
+    }
+}
+
+/* What is said of a request that came to nothing: `rc` without an answer, or an answer that is none. */
+static int give_up(const tm_hub *hub, const tm_hub_request *q, int rc, const tm_http_response *r, tm_error *e) {
+    if (rc == TM_OFFLINE)
+        tm_next(e, "Check the network (and HTTPS_PROXY, HF_ENDPOINT), then run the same command again.");
+    if (rc)
+        return rc;
+    if (r->cut)
+        return tm_fail(e, TM_OFFLINE, "the connection to the Hub broke while reading %s", q->what);
+    return tm_hub_status_error(hub, r, q->what, q->id, q->role, e);
+}
+
 int tm_hub_call(tm_hub *hub, const tm_hub_request *q, tm_http_response *r, tm_error *e) {
     int rc = refuse_offline(q->what, e);
     if (rc)
         return rc;
     tm_list headers = {0};
-    tm_list_add(&headers, "Accept: application/json");
-    if (q->body)
-        tm_list_addf(&headers, "Content-Type: %s", q->content_type ? q->content_type : "application/json");
-    if (hub->token)
-        tm_list_addf(&headers, "Authorization: Bearer %s", hub->token);
+    list_headers(hub, q, &headers);
     char *url = tm_fmt("%s%s", hub->endpoint, q->path);
-    int hops = 0;
     for (int attempt = 1;; attempt++) {
-        tm_http_request http = {.method = q->method,
-                                .url = url,
-                                .headers = &headers,
-                                .body = q->body,
-                                .body_len = q->body_len,
-                                .cancelled = tm_interrupt_asked};
-        rc = tm_http(hub->session, &http, r, e);
-        bool last = q->once || attempt >= TM_HUB_ATTEMPTS;
-        if (!rc && r->status >= 300 && r->status < 400 && hops++ < 5) { /* a renamed repository */
-            const char *location = tm_http_header(r, "Location");
-            char *next = location ? tm_resolve_url(url, location) : NULL;
-            bool same = next && tm_same_origin(url, next);
-            tm_http_response_free(r);
-            if (!same) {
-                rc = tm_fail(e, TM_ERROR, "the Hub sends %s to another host, %s", q->what, next ? next : "nowhere");
-                free(next);
-                break;
-            }
-            free(url);
-            url = next;
-            attempt--;
-            continue;
-        }
+        rc = ask(hub, q, &headers, &url, r, e);
         if (!rc && !r->cut && (r->status < 300 || r->status == q->accept_status))
             break;
-        if (!rc && !r->cut && (!tm_hub_may_retry(r->status) || last)) {
-            rc = tm_hub_status_error(hub, r, q->what, q->id, q->role, e);
-            tm_http_response_free(r);
-            break;
-        }
-        if ((rc && rc != TM_OFFLINE) || last) {
-            if (!rc) {
-                rc = tm_fail(e, TM_OFFLINE, "the connection to the Hub broke while reading %s", q->what);
-                tm_http_response_free(r);
-            } else if (rc == TM_OFFLINE) {
-                tm_next(e, "Check the network (and HTTPS_PROXY, HF_ENDPOINT), then run the same command again.");
-            }
-            break;
-        }
-        char *after = NULL;
-        if (!rc) {
-            after = tm_http_header(r, "Retry-After") ? tm_strdup(tm_http_header(r, "Retry-After")) : NULL;
-            tm_http_response_free(r);
-        }
-        rc = tm_hub_wait(attempt, after, e);
-        free(after);
+        const bool passing = rc ? rc == TM_OFFLINE : r->cut || tm_hub_may_retry(r->status);
+        const bool again = passing && !q->once && attempt < TM_HUB_ATTEMPTS;
+        const double retry_after = rc ? 0 : r->retry_after;
+        rc = again ? TM_OK : give_up(hub, q, rc, r, e);
+        tm_http_response_free(r);
+        if (again)
+            rc = tm_hub_wait(attempt, retry_after, e);
         if (rc)
             break;
     }

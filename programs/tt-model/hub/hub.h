@@ -72,7 +72,7 @@ int tm_hub_status_error(const tm_hub *hub, const tm_http_response *r, const char
 /* Attempts and waits, shared with the downloads. */
 enum { TM_HUB_ATTEMPTS = 5, TM_HUB_MAX_RETRY_AFTER = 300 };
 bool tm_hub_may_retry(long status);
-/* Wait before attempt number `attempt` (1, 2 …): 0.5, 1, 2, 4 s, or what Retry-After asks. */
-int tm_hub_wait(int attempt, const char *retry_after, tm_error *e);
+/* Wait behind attempt number `attempt` (1, 2 …): 0.5, 1, 2, 4 s, or the seconds that the answer's Retry-After asks. */
+int tm_hub_wait(int attempt, double retry_after, tm_error *e);
 
 #endif

@@ -55,11 +55,12 @@ static int put_range(tm_hub *hub, const tm_lfs_file *u, const char *href, int64_
             rc = tm_fail(e, again ? TM_OFFLINE : TM_ERROR, "the storage answers %ld for %s", r.status, u->path);
         else if (!rc && etag)
             *etag = tm_strdup(tm_http_header(&r, "ETag") ? tm_http_header(&r, "ETag") : "");
+        const double retry_after = r.retry_after;
         tm_http_response_free(&r);
         if (!rc || !again || attempt >= TM_HUB_ATTEMPTS)
             return rc;
         *done = before;
-        rc = tm_hub_wait(attempt, NULL, e);
+        rc = tm_hub_wait(attempt, retry_after, e);
         if (rc)
             return rc;
     }

@@ -126,14 +126,8 @@ static int failed(watch *w, const char *what, tm_buf *evidence, tm_error *e) {
     return causes[cause].code;
 }
 
-static double now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 static int wait_until_ready(watch *w, tm_buf *evidence, tm_error *e) {
-    double start = now(), next_probe = 0;
+    double start = tm_seconds(), next_probe = 0;
     int shown = -1, probes = 0;
     tm_step("boot", "waiting for the server");
     for (;;) {
@@ -145,19 +139,19 @@ static int wait_until_ready(watch *w, tm_buf *evidence, tm_error *e) {
         if (phase != shown)
             tm_step_detail("%s", phases[shown = phase].label);
         tm_step_tick();
-        if (atomic_load(&w->ready_line) && now() >= next_probe) {
+        if (atomic_load(&w->ready_line) && tm_seconds() >= next_probe) {
             long status = tm_probe(w->b->host, w->b->port, "/health", NULL);
             if (status == 200 || status == 404 || status == 405) {
                 tm_step_done("ready");
                 return TM_OK;
             }
-            next_probe = now() + PROBE_EVERY_MS / 1000.0;
+            next_probe = tm_seconds() + PROBE_EVERY_MS / 1000.0;
             if (++probes > SETTLE_PROBES)
                 return failed(w, "it says that it is ready, and does not answer on its port", evidence, e);
         }
         if (atomic_load(&w->ended) && !w->b->alive(w->b->arg))
             return failed(w, "the server ended while it was starting", evidence, e);
-        if (now() - start > w->b->timeout) {
+        if (tm_seconds() - start > w->b->timeout) {
             int rc = failed(w, "the server did not become ready in time", evidence, e);
             tm_next(e,
                     "It is still running: `tt-model logs` shows what it does. TT_MODEL_READY_TIMEOUT sets the "

@@ -54,6 +54,17 @@ int tm_port_choose(int *port, tm_error *e) {
     return TM_ERROR;
 }
 
+int tm_port_take(int asked, int *port, tm_error *e) {
+    if (!asked)
+        return tm_port_choose(port, e);
+    *port = asked;
+    if (tm_port_free(asked))
+        return TM_OK;
+    tm_fail(e, TM_ERROR, "port %d is taken", asked);
+    tm_next(e, "Leave --port out, or give one that is free.");
+    return TM_ERROR;
+}
+
 int tm_choice_lock(tm_lock *lock, tm_error *e) {
     char *path = tm_root_file("locks/serve.lock");
     int rc = tm_lock_file(path, tm_interrupt_asked, NULL, NULL, lock, e);
