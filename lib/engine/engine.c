@@ -78,17 +78,29 @@ sp_status sp_engine_probe(const char *engine, sp_error *err) {
     return sp_fail(err, SP_ERR_NOT_FOUND, "engine: %s is not part of this build", engine);
 }
 
-static sp_status choose(const sp_engine_options *options, const sp_engine_kind **kind, sp_error *err) {
-    bool automatic = strcmp(options->engine, "auto") == 0;
+/* The first that can run here with these options. Where none can, what the last of them says is what to mend. */
+static sp_status choose_automatically(const sp_engine_options *options, const sp_engine_kind **kind, sp_error *err) {
+    sp_status status = sp_fail(err, SP_ERR_UNAVAILABLE, "engine: this build has none but the reference");
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (!automatic && strcmp(options->engine, kinds[i]->name) != 0)
+        if (kinds[i] == &sp_engine_reference)
             continue;
-        sp_status status = kinds[i]->probe(options, err);
-        if (status != SP_OK && automatic)
-            continue;
-        *kind = kinds[i];
-        return status;
+        status = kinds[i]->probe(options, err);
+        if (status == SP_OK) {
+            *kind = kinds[i];
+            return SP_OK;
+        }
     }
+    return status;
+}
+
+static sp_status choose(const sp_engine_options *options, const sp_engine_kind **kind, sp_error *err) {
+    if (strcmp(options->engine, "auto") == 0)
+        return choose_automatically(options, kind, err);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(options->engine, kinds[i]->name) == 0) {
+            *kind = kinds[i];
+            return kinds[i]->probe(options, err);
+        }
     return sp_fail(err, SP_ERR_NOT_FOUND, "engine: %s is not known; there are auto, blackhole, cpu and reference",
                    options->engine);
 }
