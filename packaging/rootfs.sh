@@ -24,7 +24,7 @@ for program in superpoint superpoint-entrypoint; do
     install -m 755 "$build/bin/$program" "$root/usr/bin/$program"
     strip --strip-unneeded "$root/usr/bin/$program" 2>/dev/null || true
 done
-install -m 644 "$top/weights/superpoint.safetensors" "$top/weights/superpoint.ranges" "$root/usr/share/superpoint/"
+install -m 644 "$top/weights/superpoint.safetensors" "$top/weights/superpoint.int8" "$root/usr/share/superpoint/"
 if [ -f "$top/LICENSE" ]; then install -m 644 "$top/LICENSE" "$root/usr/share/doc/superpoint.LICENSE"; fi
 
 libraries=$(ldd "$root/usr/bin/superpoint" "$root/usr/bin/superpoint-entrypoint" |

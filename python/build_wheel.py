@@ -118,7 +118,7 @@ def main():
     for path in sorted((HERE / "superpoint").iterdir()):
         if path.suffix in (".py", ".typed"):
             members[f"superpoint/{path.name}"] = (path.read_bytes(), 0o644)
-    for name in ("superpoint.safetensors", "superpoint.ranges"):
+    for name in ("superpoint.safetensors", "superpoint.int8"):
         members[f"superpoint/{name}"] = ((TREE / "weights" / name).read_bytes(), 0o644)
     with tempfile.TemporaryDirectory() as temporary:
         for copy in bundle(library, Path(temporary)):

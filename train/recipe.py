@@ -63,6 +63,7 @@ def main():
         pool += shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
     call("train.py", "--pool", *pool, *train)
     call("export.py", run / "checkpoint.pt", weights, "--calibrate", sets / "heldout")
+    call("calibrate.py", "--data", o.dir / "data", "--weights", weights)
     methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
     call("evaluate.py", sets / "heldout", "--method", weights, *methods, "--json", o.dir / "evaluation.json", "--device", p["device"])
 

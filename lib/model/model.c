@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "model/hub_cache.h"
-#include "model/ranges.h"
+#include "model/int8_weights.h"
 #include "model/safetensors.h"
 
 struct sp_model {
     float *values; /* all tensors, one after another */
     sp_weights weights;
-    float ranges[SP_RANGES];
+    struct sp_int8_weights *int8;
     sp_model_info info;
     char *path, *id, *licence;
     char revision[SP_HUB_MAX_REVISION];
@@ -40,7 +40,7 @@ static sp_status check_tensor(const sp_tensor *tensor, const char *file, const c
     if (!same)
         return sp_fail(err, SP_ERR_WEIGHTS_NETWORK, "%s: weights of another network: tensor %s has another shape", file,
                        name);
-    if (tensor->type == SP_TENSOR_OTHER)
+    if (!sp_tensor_is_float(tensor))
         return sp_fail(err, SP_ERR_WEIGHTS_NETWORK, "%s: tensor %s is not float32, float16 or bfloat16", file, name);
     return SP_OK;
 }
@@ -154,12 +154,14 @@ sp_status sp_model_open(const char *weights, const sp_model_options *options, sp
         status = make_model(bytes, size, entry.path, id, entry.revision, model, err);
     free(bytes);
     if (status == SP_OK)
-        status = sp_ranges_load(entry.path, (*model)->sha256, (*model)->ranges, &(*model)->weights, err);
+        status = sp_int8_weights_load(entry.path, (*model)->sha256, &(*model)->int8, err);
     if (status != SP_OK) {
         sp_model_free(*model);
         *model = NULL;
+        return status;
     }
-    return status == SP_OK ? sp_succeed(err) : status;
+    (*model)->weights.int8 = (*model)->int8;
+    return sp_succeed(err);
 }
 
 sp_status sp_model_from_memory(const void *bytes, size_t size, const char *name, sp_model **model, sp_error *err) {
@@ -174,6 +176,7 @@ void sp_model_free(sp_model *model) {
     if (!model)
         return;
     free(model->values);
+    free(model->int8);
     free(model->path);
     free(model->id);
     free(model->licence);

@@ -38,9 +38,9 @@ extern const sp_layer sp_network[SP_LAYERS];
 
 /* Weights in float32 as the checkpoint has them; pixels are expected in 0...1. */
 typedef struct sp_weights {
-    const float *kernel[SP_LAYERS]; /* [out][in][k][k] */
-    const float *bias[SP_LAYERS];   /* [out] */
-    const float *range[SP_LAYERS];  /* [out] usual largest output, where it has been measured (ranges.h); else NULL */
+    const float *kernel[SP_LAYERS];     /* [out][in][k][k] */
+    const float *bias[SP_LAYERS];       /* [out] */
+    const struct sp_int8_weights *int8; /* int8_weights.h; NULL where there are none */
 } sp_weights;
 
 /* Elements of a layer's kernel. */

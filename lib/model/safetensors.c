@@ -21,7 +21,7 @@ static const struct {
     unsigned bytes;
 } types[] = {{"F32", SP_TENSOR_F32, 4},   {"F16", SP_TENSOR_F16, 2},   {"BF16", SP_TENSOR_BF16, 2},
              {"F64", SP_TENSOR_OTHER, 8}, {"I64", SP_TENSOR_OTHER, 8}, {"I32", SP_TENSOR_OTHER, 4},
-             {"I16", SP_TENSOR_OTHER, 2}, {"I8", SP_TENSOR_OTHER, 1},  {"U64", SP_TENSOR_OTHER, 8},
+             {"I16", SP_TENSOR_OTHER, 2}, {"I8", SP_TENSOR_I8, 1},     {"U64", SP_TENSOR_OTHER, 8},
              {"U32", SP_TENSOR_OTHER, 4}, {"U16", SP_TENSOR_OTHER, 2}, {"U8", SP_TENSOR_OTHER, 1},
              {"BOOL", SP_TENSOR_OTHER, 1}};
 
@@ -215,9 +215,13 @@ static float half_to_float(uint16_t h) {
     return f;
 }
 
+bool sp_tensor_is_float(const sp_tensor *tensor) {
+    return tensor->type == SP_TENSOR_F32 || tensor->type == SP_TENSOR_F16 || tensor->type == SP_TENSOR_BF16;
+}
+
 void sp_tensor_to_float(const sp_tensor *tensor, float *out) {
     const unsigned char *p = tensor->data;
-    assert(tensor->type != SP_TENSOR_OTHER);
+    assert(sp_tensor_is_float(tensor));
     for (uint64_t i = 0; i < tensor->elements; i++) {
         uint32_t bits;
         if (tensor->type == SP_TENSOR_F32) {

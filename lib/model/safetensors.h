@@ -8,6 +8,8 @@
 #ifndef SP_MODEL_SAFETENSORS_H
 #define SP_MODEL_SAFETENSORS_H
 
+#include <stdbool.h>
+
 #include "superpoint.h"
 
 enum {
@@ -16,7 +18,13 @@ enum {
     SP_SAFETENSORS_MAX_RANK = 8
 };
 
-typedef enum sp_tensor_type { SP_TENSOR_F32, SP_TENSOR_F16, SP_TENSOR_BF16, SP_TENSOR_OTHER } sp_tensor_type;
+typedef enum sp_tensor_type {
+    SP_TENSOR_F32,
+    SP_TENSOR_F16,
+    SP_TENSOR_BF16,
+    SP_TENSOR_I8,
+    SP_TENSOR_OTHER
+} sp_tensor_type;
 
 typedef struct sp_tensor {
     const char *name;
@@ -40,7 +48,10 @@ const sp_tensor *sp_safetensors_at(const sp_safetensors *file, size_t index);
 /* A value of __metadata__, or NULL. */
 const char *sp_safetensors_metadata(const sp_safetensors *file, const char *key);
 
-/* All elements as float32 into `out`; only for the three types that have a name above. */
+/* Whether it is float32, float16 or bfloat16. */
+bool sp_tensor_is_float(const sp_tensor *tensor);
+
+/* All elements as float32 into `out`; only of such a tensor. */
 void sp_tensor_to_float(const sp_tensor *tensor, float *out);
 
 #endif

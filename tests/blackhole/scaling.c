@@ -33,7 +33,7 @@ static double gain(uint32_t i, uint32_t channel) {
 
 /* In `room`, which the caller frees. */
 static sp_weights equivalent(const sp_weights *from, float *room) {
-    sp_weights to = {{0}, {0}, {0}};
+    sp_weights to = {{0}, {0}, NULL};
     for (uint32_t i = 0; i < SP_LAYERS; i++) {
         const sp_layer *n = &sp_network[i];
         const uint32_t before = i == SP_DESCRIPTOR_A ? SP_ENCODER_END - 1 : i - 1,

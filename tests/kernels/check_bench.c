@@ -115,7 +115,7 @@ void bench_kernels(check *c, const sp_model *model) {
         for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++) {
             const sp_kernels *k = sp_kernels_find((sp_cpu_level)level, precisions[p]);
             if (!sp_cpu_has((sp_cpu_level)level) || !k || k->level != (sp_cpu_level)level ||
-                (k->needs_ranges && !sp_model_weights(model)->range[0]))
+                (k->needs_int8_weights && !sp_model_weights(model)->int8))
                 continue;
             if (c->only && !strstr(sp_cpu_level_text(k->level), c->only) &&
                 !strstr(sp_precision_text(k->precision), c->only))

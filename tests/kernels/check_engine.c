@@ -24,7 +24,7 @@ typedef struct promise {
 
 static const promise promises[] = {
     {SP_PRECISION_FP32, {1e-5, 0.999999, 0.999999}, {1e-5, 0.999999, 0.999999}},
-    /* its ranges are those of photographs, not of noise or stripes, where this only sees that nothing is grossly wrong
+    /* its steps are those of photographs, not of noise or stripes, where this only sees that nothing is grossly wrong
      * (check_int8.c looks at every bit); the gates of `superpoint validate` */
     {SP_PRECISION_INT8, {0.3, 0.90, 0.97}, {0.03, 0.9971, 0.9991}},
     /* the gates, and what eight significant bits should do on a photograph */
@@ -137,7 +137,7 @@ static void compare(check *c, const sp_model *model, sp_cpu_level level, const p
 /* Whether there are such kernels, this machine has what they need, and so have the weights. */
 static bool can_run(const sp_model *model, sp_cpu_level level, sp_precision precision) {
     const sp_kernels *k = sp_kernels_find(level, precision);
-    return sp_cpu_has(level) && k && (!k->needs_ranges || sp_model_weights(model)->range[0]);
+    return sp_cpu_has(level) && k && (!k->needs_int8_weights || sp_model_weights(model)->int8);
 }
 
 /* Levels and precisions of this machine on one frame. */

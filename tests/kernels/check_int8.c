@@ -159,7 +159,7 @@ static void check_layer(check *c, const sp_kernels *k, const sp_weights *weights
 
 void check_int8(check *c, const sp_model *model) {
     const sp_weights *weights = sp_model_weights(model);
-    for (int level = SP_CPU_C; weights->range[0] && level <= SP_CPU_NEON; level++) {
+    for (int level = SP_CPU_C; weights->int8 && level <= SP_CPU_NEON; level++) {
         const sp_kernels *k = sp_kernels_find((sp_cpu_level)level, SP_PRECISION_INT8);
         if (!k || k->level != (sp_cpu_level)level || !sp_cpu_has((sp_cpu_level)level))
             continue;

@@ -226,7 +226,7 @@ void check_layers(check *c, const sp_model *model) {
     for (int p = SP_PRECISION_FP32; p <= SP_PRECISION_FP16; p++)
         for (int level = SP_CPU_C; level <= SP_CPU_NEON; level++) {
             const sp_kernels *k = sp_kernels_find((sp_cpu_level)level, (sp_precision)p);
-            if (!k || k->needs_ranges || k->level != (sp_cpu_level)level || !sp_cpu_has((sp_cpu_level)level))
+            if (!k || k->needs_int8_weights || k->level != (sp_cpu_level)level || !sp_cpu_has((sp_cpu_level)level))
                 continue;
             for (int i = 1; i < SP_LAYERS; i++) /* layer 0 reads pixels: check_engine.c */
                 if (!c->only || strstr(sp_network[i].name, c->only))

@@ -6,7 +6,6 @@
 #include "base/pool.h"
 #include "engine/cpu/plan.h"
 #include "engine/engine.h"
-#include "model/ranges.h"
 
 typedef struct state {
     sp_pool *pool;
@@ -65,10 +64,9 @@ static sp_status create(const sp_model *model, const sp_engine_options *options,
     if (!kernels)
         return sp_fail(err, SP_ERR_UNAVAILABLE, "engine cpu: has no %s at level %s", sp_precision_text(info->precision),
                        sp_cpu_level_text(level));
-    for (int i = 0; kernels->needs_ranges && i < SP_RANGED_LAYERS; i++)
-        if (!sp_model_weights(model)->range[i])
-            return sp_fail(err, SP_ERR_UNAVAILABLE,
-                           "engine cpu: int8 needs the ranges of these weights (train/calibrate.py makes them)");
+    if (kernels->needs_int8_weights && !sp_model_weights(model)->int8)
+        return sp_fail(err, SP_ERR_UNAVAILABLE,
+                       "engine cpu: int8 needs the file NAME.int8 of these weights (train/calibrate.py makes it)");
     state *s = calloc(1, sizeof *s);
     if (!s)
         return sp_fail_memory(err, "CPU engine", sizeof *s);

@@ -9,12 +9,10 @@
 #define SP_ENGINE_CPU_INT8_H
 
 #include "engine/cpu/kernels.h"
+#include "model/int8_weights.h"
 
 enum {
-    SP_INT8_LANES = 64, /* channels in a line */
-    SP_INT8_FIRST = 1,
-    SP_INT8_LAST = 5, /* its output is bf16 */
-    SP_INT8_CHANNELS = 128
+    SP_INT8_LANES = 64 /* channels in a line */
 };
 
 /* Behind the tiles of an int8 layer: sum * factor + offset is the result in the output's own steps. */

@@ -39,7 +39,7 @@ static void normalise(float *descriptors, uint32_t cells) {
 const sp_kernels NAME = {.level = LEVEL,
                          .precision = SP_PRECISION_INT8,
                          .lanes = SP_INT8_ALL_LANES,
-                         .needs_ranges = true,
+                         .needs_int8_weights = true,
                          .rows = 2,
                          .scratch_bytes = 2 * 4 * BLOCK_WORDS * sizeof(float),
                          .packed_bytes = sp_int8_packed_bytes,

@@ -48,8 +48,8 @@ typedef struct sp_kernels {
     sp_precision precision;
     /* Channels in a line of what each layer makes; mixed sets have more in the layers that need fewer bits. */
     uint8_t lanes[SP_LAYERS];
-    bool needs_ranges; /* sp_weights.range of the layers that it runs in int8 */
-    uint32_t rows;     /* in a strip: even, at most SP_MAX_STRIP */
+    bool needs_int8_weights; /* sp_weights.int8 */
+    uint32_t rows;           /* in a strip: even, at most SP_MAX_STRIP */
     size_t scratch_bytes;
 
     size_t (*packed_bytes)(const sp_layer *layer);
