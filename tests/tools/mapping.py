@@ -14,10 +14,10 @@ def run(*args, cwd):
     subprocess.run([PROGRAM, *args, "--quiet"], cwd=cwd, check=True)
 
 
-def verify(database, calibrated=False):
+def verify(database, calibrated=False, seed=1):
     """COLMAP's check of the matches of all pairs. With `calibrated`, strictly: by essential matrices, and within 2 px."""
     options = pycolmap.TwoViewGeometryOptions()
-    options.ransac.random_seed = 1
+    options.ransac.random_seed = seed
     if calibrated:
         options.min_E_F_inlier_ratio = 0
         options.ransac.max_error = 2
@@ -28,18 +28,18 @@ def verify(database, calibrated=False):
     pycolmap.verify_matches(str(database), file.name, options)
 
 
-def prepare(folder, name, *extract, ratio="0.95", calibrated=False):
+def prepare(folder, name, *extract):
     """The database folder/name.db of folder/pictures, with matches that COLMAP has verified."""
     run("extract", "pictures", "--output", f"{name}.db", *extract, cwd=folder)
-    run("match", f"{name}.db", "--output", f"{name}.db", "--max-ratio", ratio, cwd=folder)
-    verify(folder / f"{name}.db", calibrated)
+    run("match", f"{name}.db", "--output", f"{name}.db", "--max-ratio", "0.95", cwd=folder)
+    verify(folder / f"{name}.db")
     return folder / f"{name}.db"
 
 
-def reconstruct(database, refine=(), two_views=False):
+def reconstruct(database, refine=(), two_views=False, seed=1):
     """The largest model, or None. `refine`: which of focal_length, principal_point and extra_params are not known."""
     options = pycolmap.IncrementalPipelineOptions()
-    options.random_seed = 1
+    options.random_seed = seed
     for what in ("focal_length", "principal_point", "extra_params"):
         setattr(options, "ba_refine_" + what, what in refine)
     if two_views:
@@ -55,6 +55,18 @@ def reconstruct(database, refine=(), two_views=False):
     shutil.rmtree(work, ignore_errors=True)
     models = pycolmap.incremental_mapping(str(database), str(database.parent / "pictures"), str(work), options)
     return max(models.values(), key=lambda m: m.num_reg_images()) if models else None
+
+
+def refine_robustly(model, scale):
+    """Bundle adjustment once more, until it stands still, with Cauchy's loss: points farther off than `scale` pixels pull
+    less, the farther the less. The lenses stay."""
+    options = pycolmap.BundleAdjustmentOptions()
+    options.refine_focal_length = options.refine_principal_point = options.refine_extra_params = False
+    options.print_summary = False
+    options.ceres.loss_function_type = pycolmap.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = scale
+    options.ceres.solver_options.max_num_iterations = 200
+    pycolmap.bundle_adjustment(model, options)
 
 
 def poses(model):
