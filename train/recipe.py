@@ -16,10 +16,10 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRESETS = {
-    #         patches of round 1, 2; views; steps of round 1, all; decay; pairs; view's side; device, workers
-    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, pairs=32, size=208, device="cuda", workers=1),
-    "cpu": dict(first=2400, second=2000, views=16, stop=3400, steps=10000, decay=5000, pairs=8, size=160, device="cpu", workers=2),
-    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, pairs=2, size=96, device="cpu", workers=2),
+    #         patches of round 1, 2; views; steps of round 1, all; decay; steps averaged with the last; pairs; view's side; device, workers
+    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), pairs=32, size=208, device="cuda", workers=1),
+    "cpu": dict(first=2400, second=2000, views=16, stop=3400, steps=10000, decay=5000, keep=(3000, 5200, 6600), pairs=8, size=160, device="cpu", workers=2),
+    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), pairs=2, size=96, device="cpu", workers=2),
 }
 SHARD = 2000
 
@@ -52,7 +52,7 @@ def main():
     call("test_metrics.py")
     call("data.py", "fetch", o.dir / "data")
     train = ["--out", run, "--steps", p["steps"], "--decay", p["decay"], "--pairs", p["pairs"], "--size", p["size"], "--device", p["device"],
-             "--workers", p["workers"], "--ramp", max(10, p["steps"] // 6), "--weight", 12]
+             "--workers", p["workers"], "--ramp", max(10, p["steps"] // 6), "--weight", 12, "--keep", *p["keep"]]
     if not (sets / "heldout").exists():
         call("pairs.py", "heldout", "--data", o.dir / "data", "--out", sets / "heldout")
     pool = shards(o, p, "first", p["first"], 0, [])
@@ -62,7 +62,8 @@ def main():
             call("export.py", run / "checkpoint.pt", o.dir / "first.safetensors", "--calibrate", sets / "heldout")
         pool += shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
     call("train.py", "--pool", *pool, *train)
-    call("export.py", run / "checkpoint.pt", weights, "--calibrate", sets / "heldout")
+    kept = [run / f"checkpoint-{step}.pt" for step in p["keep"]]
+    call("export.py", run / "checkpoint.pt", *kept, weights, "--calibrate", sets / "heldout")
     call("calibrate.py", "--data", o.dir / "data", "--weights", weights)
     methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
     call("evaluate.py", sets / "heldout", "--method", weights, *methods, "--json", o.dir / "evaluation.json", "--device", p["device"])

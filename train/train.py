@@ -176,6 +176,8 @@ def work(rank, o):
             total[:], count = 0, 0
         if rank == 0 and ((step + 1) % o.save_every == 0 or step + 1 == last):
             save(path, o, step + 1, net, average, opt, log_scale)
+        if rank == 0 and step + 1 in o.keep:
+            save(path.with_name(f"checkpoint-{step + 1}.pt"), o, step + 1, net, average, opt, log_scale)
     if o.workers > 1:
         dist.barrier()
         dist.destroy_process_group()
@@ -205,6 +207,7 @@ def options(argv=None):
     a.add_argument("--fp32", dest="bf16", action="store_false")
     a.add_argument("--log-every", type=int, default=50)
     a.add_argument("--save-every", type=int, default=250)
+    a.add_argument("--keep", type=int, nargs="*", default=[], help="steps whose checkpoints stay, for export.py to average")
     return a.parse_args(argv)
 
 
