@@ -36,7 +36,8 @@ const param_spec *params_find(const char *name);
 bool params_boolean(const char *text, bool *value);
 
 /*
- * Set one field from text. Integers may be written 5, 5.0 or 5e2. Every value is checked against its range. Fails with SP_ERR_ARGUMENT
+ * Set one field from text. Integers may be written 5, 5.0 or 5e2. Every value is checked against its range. Fails with
+ * SP_ERR_ARGUMENT
  * ("nms_radius: 99 is not within 0...64"), or SP_ERR_NOT_FOUND when there is no such parameter;
  * `params` is then as it was.
  */

@@ -1,5 +1,5 @@
-/* The chip's two sides: Tensix tiles are in the columns up to 7 and from 10 on, so a multicast, which goes to a rectangle
- * of them, stays on one side. */
+/* The chip's two sides: Tensix tiles are in the columns up to 7 and from 10 on, so a multicast, which goes to a
+ * rectangle of them, stays on one side. */
 #ifndef BH_SIDES_H
 #define BH_SIDES_H
 
