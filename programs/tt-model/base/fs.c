@@ -109,6 +109,17 @@ done:
     return rc;
 }
 
+bool tm_write_all(int fd, const void *data, size_t len) {
+    for (size_t done = 0; done < len;) {
+        ssize_t n = write(fd, (const char *)data + done, len - done);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return true;
+}
+
 int tm_write_file(const char *path, const void *data, size_t len, tm_error *e) {
     int rc = tm_mkdirs_for(path, e);
     if (rc)
@@ -120,14 +131,8 @@ int tm_write_file(const char *path, const void *data, size_t len, tm_error *e) {
         free(tmp);
         return rc;
     }
-    size_t done = 0;
-    while (done < len && rc == TM_OK) {
-        ssize_t n = write(fd, (const char *)data + done, len - done);
-        if (n < 0 && errno != EINTR)
-            rc = io_error(e, "write", tmp);
-        else if (n > 0)
-            done += (size_t)n;
-    }
+    if (!tm_write_all(fd, data, len))
+        rc = io_error(e, "write", tmp);
     if (!rc && fsync(fd) != 0)
         rc = io_error(e, "flush", tmp);
     if (close(fd) != 0 && !rc)

@@ -18,6 +18,8 @@ int tm_mkdirs_for(const char *path, tm_error *e);
 /* The whole file, refused when larger than `limit` bytes. */
 int tm_read_file(const char *path, size_t limit, tm_buf *out, tm_error *e);
 
+/* Write all of it to an open file, whatever pieces the system takes it in. False: errno says why not. */
+bool tm_write_all(int fd, const void *data, size_t len);
 /* Write beside `path`, flush, rename over it. */
 int tm_write_file(const char *path, const void *data, size_t len, tm_error *e);
 

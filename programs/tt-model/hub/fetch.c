@@ -77,15 +77,9 @@ static bool on_data(void *arg, const char *data, size_t n) {
             return wrong_length(w, (long long)(w->at + (int64_t)n));
         n = (size_t)room;
     }
-    for (size_t done = 0; done < n;) {
-        ssize_t k = write(w->fd, data + done, n - done);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0) {
-            disk_error(w->e, "write", w->range->path);
-            return false;
-        }
-        done += (size_t)k;
+    if (!tm_write_all(w->fd, data, n)) {
+        disk_error(w->e, "write", w->range->path);
+        return false;
     }
     w->at += (int64_t)n;
     if (w->range->on_bytes)
@@ -355,13 +349,8 @@ int tm_append_file(const char *to, const char *from, int64_t skip, tm_error *e) 
             rc = disk_error(e, "read", from);
         if (n <= 0)
             break;
-        for (ssize_t done = 0; done < n && !rc;) {
-            ssize_t k = write(out, chunk + done, (size_t)(n - done));
-            if (k < 0 && errno != EINTR)
-                rc = disk_error(e, "write", to);
-            else if (k > 0)
-                done += k;
-        }
+        if (!tm_write_all(out, chunk, (size_t)n))
+            rc = disk_error(e, "write", to);
     }
     free(chunk);
     if (in >= 0)
