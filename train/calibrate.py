@@ -15,7 +15,6 @@ Layer after layer, on pictures and drawn scenes, each layer reading what the rou
 - The bias takes what is left of the mean error.
 """
 import argparse
-import hashlib
 import os
 
 import cv2
@@ -25,10 +24,10 @@ from safetensors.torch import load_file, save
 from torch.nn.functional import conv2d, max_pool2d, pad
 
 import data
+import model
 import scenes
 
-LAYERS = [f"encoder.conv_blocks.{b}.conv_{c}" for b in range(3) for c in "ab"]
-POOLED = (1, 3, 5)
+LAYERS = [name for name, *_ in model.LAYERS[:6]]  # the first, whose outputs become bytes, and those in int8
 SCENES = ("board", "bricks", "text", "boxes", "lines", "strokes")
 WIDTH, HEIGHT = 320, 240
 POSITIONS = 1000  # of each picture and layer, drawn
@@ -55,7 +54,7 @@ def planes(root):
 
 def layer(x, weight, bias, index):
     x = torch.relu(conv2d(x, weight, bias, padding=1))
-    return max_pool2d(x, 2) if index in POOLED else x
+    return max_pool2d(x, 2) if model.LAYERS[index][5] else x
 
 
 def positions(x, rng):
@@ -182,11 +181,9 @@ def main():
     torch.set_grad_enabled(False)
     tensors = {k: v.float() for k, v in load_file(args.weights).items()}
     out = calibrate(tensors, planes(args.data))
-    with open(args.weights, "rb") as f:
-        digest = hashlib.sha256(f.read()).hexdigest()
     path = os.path.splitext(args.weights)[0] + ".int8"
     with open(path + ".part", "wb") as f:
-        f.write(save(out, {"format": "superpoint int8 1", "weights": digest}))
+        f.write(save(out, {"format": "superpoint int8 1", "weights": data.sha256(args.weights)}))
     os.replace(path + ".part", path)
     print(path)
 

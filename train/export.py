@@ -65,10 +65,10 @@ def main():
     a.add_argument("--report", type=pathlib.Path, help="JSON of `superpoint eval`, whose figures go into the metadata")
     o = a.parse_args()
     loaded = [torch.load(c, map_location="cpu", weights_only=True) for c in o.checkpoints]
-    c = max(loaded, key=lambda c: c["step"])
-    tensors = shipping_weights({k: sum(c["average"][k].double() for c in loaded) / len(loaded) for k in c["average"]})
-    options = {k: v for k, v in c["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "frozen", "average", "seed", "bf16")}
-    meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True), 
+    last = max(loaded, key=lambda c: c["step"])
+    tensors = shipping_weights({k: sum(c["average"][k].double() for c in loaded) / len(loaded) for k in last["average"]})
+    options = {k: v for k, v in last["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "frozen", "average", "seed", "bf16")}
+    meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True),
             "steps": " ".join(str(c["step"]) for c in loaded),
             "data": "train/manifest.json sha256:" + data.digest(), "labels": "homographic adaptation (train/corners.py); none from other weights"}
     if o.report:

@@ -11,10 +11,11 @@ HEIGHT = 0.23  # score of a label of strength 1: with it the four pixels of a ha
 NEAR = 8.0     # px: other points closer than this are neither matches nor counter-examples
 CORNER_WEIGHT, PLACE_WEIGHT = 4.0, 4.0  # see detector_loss
 GROUP = 8      # pairs whose points are compared with one another
+POINTS = 160   # labels per view, and as many random points, that learn descriptors
+# Steps of JPEG's luminance: the example table of ITU-T T.81, K.1
 LUMINANCE = torch.tensor([[16, 11, 10, 16, 24, 40, 51, 61], [12, 12, 14, 19, 26, 58, 60, 55], [14, 13, 16, 24, 40, 57, 69, 56],
                           [14, 17, 22, 29, 51, 87, 80, 62], [18, 22, 37, 56, 68, 109, 103, 77], [24, 35, 55, 64, 81, 104, 113, 92],
                           [49, 64, 78, 87, 103, 121, 120, 101], [72, 92, 95, 98, 112, 100, 103, 99]]).float()
-POINTS = 160   # labels per view, and as many random points, that learn descriptors
 
 
 def apply(h, p):
@@ -79,15 +80,19 @@ def relight(x, gen):
     x = F.conv2d(F.pad(x, (6, 6, 6, 6), "reflect").view(1, n, size + 12, size + 12), kx.view(n, 1, 1, 13), groups=n)
     x = F.conv2d(x, ky.view(n, 1, 13, 1), groups=n).view(n, 1, size, size)
     x = x + torch.randn(x.shape, generator=gen, device=device) * r(0, 0.045)
-    x = (x.clamp(0, 1) * 255).round() / 255
-    coded = (jpeg(x, r(40, 95).view(n)) * 255).round() / 255
+    x = eight_bits(x)
+    coded = eight_bits(jpeg(x, r(40, 95).view(n)))
     return torch.where(r(0, 1) < 0.2, coded, x)
+
+
+def eight_bits(x):
+    return (x.clamp(0, 1) * 255).round() / 255
 
 
 def jpeg(x, quality):
     """What JPEG's luminance loses at `quality` (n,), 1 to 100: blocks of 8x8, their cosine transform rounded to steps.
 
-    The steps are the example table of ITU-T T.81, K.1, scaled as the Independent JPEG Group's library does.
+    The table's steps are scaled as the Independent JPEG Group's library does.
     """
     n, size = x.shape[0], x.shape[-1]
     k = torch.arange(8, device=x.device).float()
@@ -97,7 +102,7 @@ def jpeg(x, quality):
     step = ((LUMINANCE.to(x.device) * scale.view(n, 1, 1) + 50) / 100).floor().clamp(1, 255)[:, None, None]
     blocks = (x.view(n, size // 8, 8, size // 8, 8) * 255 - 128).transpose(2, 3)
     waves = ((basis @ blocks @ basis.t()) / step).round() * step
-    return (((basis.t() @ waves @ basis).transpose(2, 3).reshape(n, 1, size, size) + 128) / 255).clamp(0, 1)
+    return ((basis.t() @ waves @ basis).transpose(2, 3).reshape(n, 1, size, size) + 128) / 255
 
 
 def conv7(a, b):
