@@ -180,7 +180,7 @@ def main():
     a.add_argument("--data")
     a.add_argument("--from", dest="source", type=pathlib.Path)
     a.add_argument("--out", type=pathlib.Path, required=True)
-    a.add_argument("--each", type=int, default=3)
+    a.add_argument("--each", type=int, default=2)
     a.add_argument("--seed", type=int, default=11)
     o = a.parse_args()
     if o.kind == "opencv":

@@ -51,9 +51,9 @@ def crop(paths, rng, size=SIZE):
     return g.astype(np.uint8)
 
 
-def patch(seed, paths):
+def patch(seed, paths, share):
     rng = np.random.default_rng([7, seed])
-    if paths and rng.random() < PHOTO_SHARE:
+    if paths and rng.random() < share:
         return crop(paths, rng), rng
     return scenes.scene(rng, SIZE)[0], rng
 
@@ -67,9 +67,9 @@ def measure(weights, device):
     return detector.score_map(weights, device), corners.SCORE_FLOOR
 
 
-def one(seed, paths, views, weights, device):
+def one(seed, paths, share, views, weights, device):
     cv2.setNumThreads(1)
-    g, rng = patch(seed, paths)
+    g, rng = patch(seed, paths, share)
     return g, corners.adapt(g, rng, views, *measure(weights, device))
 
 
@@ -84,6 +84,7 @@ def main():
     a.add_argument("--out", required=True)
     a.add_argument("--from", dest="first", type=int, default=0)
     a.add_argument("--to", type=int, required=True)
+    a.add_argument("--photos", type=float, default=PHOTO_SHARE, help="share of patches that are cut from pictures, with --data")
     a.add_argument("--views", type=int, default=20)
     a.add_argument("--weights", help="label by this detector in place of the corner measure")
     a.add_argument("--device", default="cpu")
@@ -91,7 +92,7 @@ def main():
     o = a.parse_args()
     paths = tuple(str(p) for p in data.pictures(o.data, "train")) if o.data else ()
     seeds = range(o.first, o.to)
-    make = functools.partial(one, paths=paths, views=o.views, weights=o.weights, device=o.device)
+    make = functools.partial(one, paths=paths, share=o.photos, views=o.views, weights=o.weights, device=o.device)
     if o.device != "cpu":
         results = [make(s) for s in seeds]
     else:

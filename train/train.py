@@ -211,6 +211,16 @@ def options(argv=None):
     return a.parse_args(argv)
 
 
+def wait(team):
+    """The worst exit status of the workers. One that fails takes the others along, which would wait for it for ever."""
+    while any(p.poll() is None for p in team):
+        if any(p.returncode for p in team):
+            for p in team:
+                p.terminate()
+        time.sleep(0.2)
+    return max(abs(p.returncode) for p in team)
+
+
 def main(argv=None):
     o = options(argv)
     if o.device != "cpu":
@@ -224,7 +234,7 @@ def main(argv=None):
         (o.out / "rendezvous").unlink(missing_ok=True)
         args = [sys.executable, __file__, *(argv or sys.argv[1:])]
         team = [subprocess.Popen(args + ["--rank", str(r)]) for r in range(o.workers)]
-        sys.exit(max(abs(p.wait()) for p in team))
+        sys.exit(wait(team))
 
 
 if __name__ == "__main__":
