@@ -50,6 +50,12 @@ static json_t *describe_defaults(void) {
     return object;
 }
 
+/* A reason often begins with the engine's name, which the line has already. */
+static const char *without_name(const char *reason, const char *name) {
+    const size_t n = strlen(name);
+    return strncmp(reason, name, n) == 0 && strncmp(reason + n, ": ", 2) == 0 ? reason + n + 2 : reason;
+}
+
 static void print_text(const json_t *doc) {
     const json_t *w = json_object_get(doc, "weights"), *e = json_object_get(doc, "serving_path"), *item;
     const json_t *machine = json_object_get(doc, "machine");
@@ -66,7 +72,7 @@ static void print_text(const json_t *doc) {
     json_array_foreach(json_object_get(doc, "engines"), i, item) {
         printf("%s%s", i ? "\n           " : " ", TEXT(item, "name"));
         if (json_is_false(json_object_get(item, "available")))
-            printf(" (not here: %s)", TEXT(item, "reason"));
+            printf(" (not here: %s)", without_name(TEXT(item, "reason"), TEXT(item, "name")));
     }
     printf("\nmachine    %s; levels", TEXT(machine, "cpu"));
     json_array_foreach(json_object_get(machine, "levels"), i, item)

@@ -19,6 +19,8 @@
 #include "extract/progress.h"
 #include "extract/work.h"
 
+#define PLURAL(count) ((count) == 1 ? "" : "s")
+
 typedef struct extraction {
     const extraction_options *o;
     group *group; /* the processes that share the work; NULL when alone */
@@ -269,8 +271,8 @@ static sp_status extract_shared(extraction *x, bool *complete, sp_error *err) {
     *complete = false;
     sp_status status = run_rounds(x, err);
     if (!x->o->quiet)
-        progress_say(x->progress, "process %u of %u: %zu pictures", group_rank(x->group) + 1, group_size(x->group),
-                     x->done_here + x->ledger.failed);
+        progress_say(x->progress, "process %u of %u: %zu picture%s", group_rank(x->group) + 1, group_size(x->group),
+                     x->done_here + x->ledger.failed, PLURAL(x->done_here + x->ledger.failed));
     const group_sum sum = group_total(x->group);
     if (status != SP_OK || !group_leads(x->group) || sum.broken)
         return status;
@@ -300,8 +302,8 @@ static sp_status prepare(extraction *x, bool *finished, sp_error *err) {
     if (status == SP_OK)
         status = look_at_output(x, finished, &failed, err);
     if (status == SP_OK && *finished && group_rank(x->group) == 0) {
-        fprintf(stderr, "%s: %s: is complete already: %zu pictures%s\n", x->o->program, x->o->output, x->inputs.count,
-                failed ? ", of which some could not be read; --overwrite tries again" : "");
+        fprintf(stderr, "%s: %s: is complete already: %zu picture%s%s\n", x->o->program, x->o->output, x->inputs.count,
+                PLURAL(x->inputs.count), failed ? ", of which some could not be read; --overwrite tries again" : "");
         x->exit_code = failed ? EXIT_FAILED : EXIT_OK;
     }
     return status;
@@ -329,10 +331,11 @@ static void report(extraction *x, bool complete, double seconds, size_t before) 
     const size_t now = x->ledger.done + x->ledger.failed - before;
     const char *program = x->o->program;
     if (complete)
-        fprintf(stderr, "%s: %zu pictures, %zu failed, %.1f s", program, x->inputs.count, x->ledger.failed, seconds);
+        fprintf(stderr, "%s: %zu picture%s, %zu failed, %.1f s", program, x->inputs.count, PLURAL(x->inputs.count),
+                x->ledger.failed, seconds);
     else
-        fprintf(stderr, "%s: stopped after %zu of %zu pictures, %zu failed", program, before + now, x->inputs.count,
-                x->ledger.failed);
+        fprintf(stderr, "%s: stopped after %zu of %zu picture%s, %zu failed", program, before + now, x->inputs.count,
+                PLURAL(x->inputs.count), x->ledger.failed);
     if (complete && now > 0 && seconds > 0)
         fprintf(stderr, ", %.1f/s", (double)now / seconds);
     fprintf(stderr, complete ? ": %s\n" : "; the same command goes on from there\n", x->o->output);
@@ -350,7 +353,7 @@ static sp_status extract(extraction *x, sp_error *err) {
     if (!x->progress)
         return fail(err, SP_ERR_MEMORY, "out of memory");
     if (before && group_rank(x->group) == 0 && !x->o->quiet)
-        progress_say(x->progress, "going on after %zu pictures of an earlier run", before);
+        progress_say(x->progress, "going on after %zu picture%s of an earlier run", before, PLURAL(before));
     bool complete = false;
     status = x->group ? extract_shared(x, &complete, err) : extract_alone(x, &complete, err);
     /* fail-fast and signals leave the rest open; failures alone do not */
