@@ -2,8 +2,8 @@
 
     python3 train/calibrate.py --data DIR [--weights FILE.safetensors]
 
---data is where `data.py fetch` put the manifest's pictures; scikit-image's are left out, since bench/accuracy.py judges
-by them. FILE.int8 is written, which names the digest of the weights; lib/model/int8_weights.h has the format.
+--data is where `data.py fetch` put the manifest's pictures; some of those to train on are used, none of scikit-image's, since
+bench/accuracy.py judges by them. FILE.int8 is written, which names the digest of the weights; lib/model/int8_weights.h has the format.
 
 Layer after layer, on pictures and drawn scenes, each layer reading what the rounded ones before it give:
 
@@ -29,6 +29,7 @@ import scenes
 
 LAYERS = [name for name, *_ in model.LAYERS[:6]]  # the first, whose outputs become bytes, and those in int8
 SCENES = ("board", "bricks", "text", "boxes", "lines", "strokes")
+PICTURES = 24  # at most, spread over the list: all of their maps are in memory at once
 WIDTH, HEIGHT = 320, 240
 POSITIONS = 1000  # of each picture and layer, drawn
 STEPS = 255  # of a byte
@@ -40,9 +41,8 @@ DAMPING = 1e-3  # of the mean of the inputs' squares, added to each: for inputs 
 def planes(root):
     """Each picture whole and a part of it at twice the scale, and the scenes: [1, 1, HEIGHT, WIDTH], 0...1."""
     out = []
-    for entry in data.manifest()["pictures"]:
-        if entry["package"] == "scikit-image":
-            continue
+    entries = [e for e in data.manifest()["pictures"] if e["split"] == "train" and e["package"] != "scikit-image"]
+    for entry in entries[::-(-len(entries) // PICTURES)]:
         red = data.load_grey(data.location(root, entry))[:, :, 2]
         double = cv2.resize(red, (2 * WIDTH, 2 * HEIGHT), interpolation=cv2.INTER_AREA)
         out += [cv2.resize(double, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA),

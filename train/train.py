@@ -132,7 +132,7 @@ def work(rank, o):
     torch.use_deterministic_algorithms(o.device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # costs 5 % of a step; nothing reads such memory
     if o.workers > 1:
-        dist.init_process_group("gloo", init_method=f"file://{o.out / 'rendezvous'}", rank=rank, world_size=o.workers)
+        dist.init_process_group("gloo", init_method=f"file://{o.out.resolve() / 'rendezvous'}", rank=rank, world_size=o.workers)
     torch.manual_seed(o.seed)
     pool = Pool(o.pool)
     net = Net().to(o.device, memory_format=torch.channels_last).train()
