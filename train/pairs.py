@@ -6,7 +6,7 @@ that confidence intervals draw by.
 
     python3 train/pairs.py heldout --data DIR --out SET       pairs made from the manifest's held-out pictures
     python3 train/pairs.py folder --from DIR --out SET        pairs made from the pictures of any folder
-    python3 train/pairs.py sweep --data DIR --out SET         rotation, scale, blur, noise and JPEG sweeps
+    python3 train/pairs.py sweep --data DIR --out SET         rotation, scale, blur, noise and JPEG sweeps of every fourth
     python3 train/pairs.py opencv --from DIR --out SET        graf1-graf3 and a film of opencv-doc's data
 """
 import argparse
@@ -19,6 +19,7 @@ import data
 import geometry
 
 WIDTH, HEIGHT = 640, 480
+SWEPT = 4  # of so many held-out pictures one is swept: each gives 37 pairs
 
 
 def luma(bgr):
@@ -27,11 +28,11 @@ def luma(bgr):
     return ((19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16).astype(np.uint8)
 
 
-def base(picture, rng):
+def base(picture, rng, widest=False):
     """A homography from a 640x480 view into the picture, at a random scale and place that leave room around."""
     h, w = picture.shape[:2]
     largest = min(w / WIDTH, h / HEIGHT)
-    s = np.exp(rng.uniform(np.log(max(min(1.0, largest), 0.35 * largest)), np.log(largest)))
+    s = largest if widest else np.exp(rng.uniform(np.log(max(min(1.0, largest), 0.35 * largest)), np.log(largest)))
     x, y = rng.uniform(0, w - s * WIDTH), rng.uniform(0, h - s * HEIGHT)
     return np.array([[s, 0, x], [0, s, y], [0, 0, 1]])
 
@@ -123,7 +124,7 @@ def sweep(pictures, out, seed):
             picture = cv2.resize(picture, None, fx=f, fy=f, interpolation=cv2.INTER_CUBIC)
         name = path.stem.replace(".", "_")
         rng = np.random.default_rng([seed, 5, *name.encode()])
-        b = base(picture, rng)
+        b = base(picture, rng, widest=True)  # so that there is detail left at twice the size
         first = view(picture, b)
         rot = [about_centre(np.deg2rad(a)) for a in range(0, 181, 15)]
         write(out / f"rotation_{name}", [first] + [view(picture, b @ np.linalg.inv(h)) for h in rot], rot)
@@ -186,7 +187,7 @@ def main():
     if o.kind == "opencv":
         opencv(o.source, o.out)
     elif o.kind == "sweep":
-        sweep(data.pictures(o.data, "held-out"), o.out, o.seed)
+        sweep(data.pictures(o.data, "held-out")[::SWEPT], o.out, o.seed)
     else:
         pictures = data.pictures(o.data, "held-out") if o.kind == "heldout" else \
             sorted(p for p in o.source.iterdir() if p.suffix.lower() in (".png", ".jpg", ".jpeg", ".ppm"))
