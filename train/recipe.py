@@ -1,7 +1,7 @@
 """The whole recipe in one command: pictures, labels, two rounds of training, export, evaluation.
 
     python3 train/recipe.py --dir work/ --preset gpu      about half an hour on one large GPU with 16 CPU cores
-    python3 train/recipe.py --dir work/ --preset cpu      about three hours on two CPU cores: as the weights here were made
+    python3 train/recipe.py --dir work/ --preset cpu      about five hours on two CPU cores: as the weights here were made
     python3 train/recipe.py --dir work/ --preset tiny     minutes: shows that every step runs
 
 Each step leaves its file below --dir and is skipped when the file is there, so a stopped run goes on where it was.
@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PRESETS = {
     #         patches of round 1, 2; views; steps of round 1, all; decay; steps averaged with the last; pairs; view's side; device, workers
     "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), pairs=32, size=208, device="cuda", workers=1),
-    "cpu": dict(first=2400, second=2000, views=16, stop=3400, steps=10000, decay=5000, keep=(3000, 5200, 6600), pairs=8, size=160, device="cpu", workers=2),
+    "cpu": dict(first=2400, second=5800, views=16, stop=3400, steps=14000, decay=5000, keep=(3000, 5200, 6600), pairs=8, size=160, device="cpu", workers=2),
     "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), pairs=2, size=96, device="cpu", workers=2),
 }
 SHARD = 2000
