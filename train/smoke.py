@@ -59,7 +59,7 @@ def main():
         pool = d / "pool.npz"
         subprocess.run([sys.executable, HERE / "pool.py", "--out", pool, "--to", "64", "--views", "10"], check=True)
         torch.manual_seed(1)
-        patches.save(d / "heldout.npz", [patches.one(seed, (), 6, None, "cpu") for seed in HELD_OUT])
+        patches.save(d / "heldout.npz", [patches.one(seed, (), share=0, views=6, weights=None, device="cpu") for seed in HELD_OUT])
         before = held_out(Net().eval(), d / "heldout.npz")
         run_training(pool, d / "first", STEPS)
         run_training(pool, d / "second", STEPS // 2 + 1)
