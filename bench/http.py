@@ -80,10 +80,13 @@ class Client:
         return (time.perf_counter() - start) * 1e3, self.room[body:want]
 
 
+def request(kind, body):
+    return b"POST /predict HTTP/1.1\r\nHost: bench\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind.encode(), len(body)) + body
+
+
 def requests(jpeg):
     text = json.dumps({"image": base64.b64encode(jpeg).decode()}).encode()
-    return {kind: b"POST /predict HTTP/1.1\r\nHost: bench\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
-            % (kind.encode(), len(body)) + body for kind, body in (("application/json", text), ("image/jpeg", jpeg))}
+    return {kind: request(kind, body) for kind, body in (("application/json", text), ("image/jpeg", jpeg))}
 
 
 def check_same(servers, request):
@@ -134,38 +137,41 @@ def many_clients(server, request, count, seconds):
             "longest_to_fair_share": max(waits) / (count / rate * 1e3)}
 
 
-def forward_alone(jpeg, seconds):
-    """Pictures a second that the forward pass allows, one frame after another with all threads."""
-    import ctypes
-    from libsuperpoint import Error, Frame, Library, frame_of
-    library, error = Library(), Error()
-    plane = library.frame(jpeg)
-    engine = library.engine(os.path.join(TREE, "weights/superpoint.safetensors"), engine="cpu", precision="auto")
-    frame = frame_of(plane)
-    frames = (ctypes.POINTER(Frame) * 1)(ctypes.pointer(frame))
+class Forward:
+    """The forward pass by itself, in this process, with all threads."""
 
-    def run():
-        library.check(library.lib.sp_engine_run(engine.handle, frames, ctypes.c_size_t(1), ctypes.byref(engine.maps),
-                                                ctypes.byref(error)), error)
+    def __init__(self, jpeg):
+        import ctypes
+        from libsuperpoint import Error, Frame, Library, frame_of
+        library, error = Library(), Error()
+        self.plane = library.frame(jpeg)
+        self.engine = library.engine(os.path.join(TREE, "weights/superpoint.safetensors"), engine="cpu", precision="auto")
+        frame = frame_of(self.plane)
+        frames = (ctypes.POINTER(Frame) * 1)(ctypes.pointer(frame))
+        self.run = lambda: library.check(library.lib.sp_engine_run(
+            self.engine.handle, frames, ctypes.c_size_t(1), ctypes.byref(self.engine.maps), ctypes.byref(error)), error)
 
-    run()
-    count, start = 0, time.monotonic()
-    while time.monotonic() < start + seconds:
-        run()
-        count += 1
-    rate = count / (time.monotonic() - start)
-    engine.close()
-    return rate
+    def rate(self, seconds):
+        """Pictures a second that it allows, one frame after another."""
+        self.run()
+        count, start = 0, time.monotonic()
+        while time.monotonic() < start + seconds:
+            self.run()
+            count += 1
+        return count / (time.monotonic() - start)
+
+    def close(self):
+        self.engine.close()
 
 
-def load(servers, jpeg, args):
+def load(servers, forward, jpeg, args):
     """Rounds of: the forward pass alone, then each server under load; the mean rates over the rounds."""
     alone, rows = [], {s.name: [] for s in servers}
-    request = requests(jpeg)["image/jpeg"]
+    packed = request("image/jpeg", jpeg)
     for _ in range(args.rounds):
-        alone.append(forward_alone(jpeg, args.seconds / args.rounds))
+        alone.append(forward.rate(args.seconds / args.rounds))
         for s in servers:
-            rows[s.name].append(many_clients(s, request, args.clients, args.seconds / args.rounds))
+            rows[s.name].append(many_clients(s, packed, args.clients, args.seconds / args.rounds))
     results = []
     for runs in rows.values():
         rate = statistics.mean(r["per_second"] for r in runs)
@@ -222,8 +228,10 @@ def main():
         servers.append(Server("superpoint", [args.program, "serve", "--port", "0", "--access-log", "off"]))
         common = check_same(servers, packed["application/json"])
         results = one_client(servers, packed, args.seconds)
+        forward = Forward(jpeg)
         for name, picture in (("1600x900", jpeg), ("640x480", camera_frame(jpeg))):
-            results += [{**row, "picture": name} for row in load(servers, picture, args)]
+            results += [{**row, "picture": name} for row in load(servers, forward, picture, args)]
+        forward.close()
     finally:
         for s in servers:
             s.stop()
