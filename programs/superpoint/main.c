@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +36,17 @@ static void print_help(FILE *out) {
                  "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");
 }
 
+/* What a command printed may still lie in the buffer: on a full disk it is only lost here. */
+static int finish(int code, const char *name) {
+    const bool lost = ferror(stdout) != 0; /* what an earlier write met is not known any more */
+    const int why = fflush(stdout) != 0 ? errno : 0;
+    if (code != EXIT_OK || (!lost && !why))
+        return code;
+    fprintf(stderr, "superpoint%s%s: standard output: cannot be written%s%s\n", *name ? " " : "", name, why ? ": " : "",
+            why ? strerror(why) : "");
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
@@ -42,15 +55,15 @@ int main(int argc, char **argv) {
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help(stdout);
-        return EXIT_OK;
+        return finish(EXIT_OK, "");
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
         printf("superpoint %s\n", sp_version());
-        return EXIT_OK;
+        return finish(EXIT_OK, "");
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return finish(commands[i].run(argc - 1, argv + 1), name);
     fprintf(stderr, "superpoint: no command is called %s; `superpoint --help` lists them\n", name);
     return EXIT_USAGE;
 }

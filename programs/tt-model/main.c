@@ -94,7 +94,8 @@ static int run(const tm_command *command, int argc, char **argv, tm_ui_options *
     return rc;
 }
 
-int main(int argc, char **argv) {
+/* The global options, then the command. */
+static int dispatch(int argc, char **argv) {
     tm_ui_options ui = {0};
     tm_error e = {0};
     int i = 1;
@@ -123,8 +124,13 @@ int main(int argc, char **argv) {
     if (!command)
         return refuse_word(argv[i], &ui, &e);
     i++;
-    int rc = run(command, argc - i, argv + i, &ui, &e);
-    if (fflush(stdout) != 0 && !rc) {
+    return run(command, argc - i, argv + i, &ui, &e);
+}
+
+int main(int argc, char **argv) {
+    int rc = dispatch(argc, argv);
+    const bool lost = ferror(stdout) != 0;
+    if ((fflush(stdout) != 0 || lost) && !rc) {
         fputs("tt-model: cannot write to the standard output\n", stderr);
         rc = TM_ERROR;
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes as c
+import operator
 import os
+import re
 import threading
 import weakref
 from dataclasses import dataclass
@@ -44,7 +46,7 @@ _PRECISIONS = ("auto", "fp32", "bf16", "int8", "fp16")
 DIM = 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """Keypoints of one picture, best first."""
 
@@ -58,7 +60,7 @@ class Features:
         return len(self.scores)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Maps:
     """What the network says of every place of one frame."""
 
@@ -81,14 +83,47 @@ class Info:
     licence: str
 
 
+def _whole(name: str, value: Any, kind: Any) -> int:
+    """A whole number that fits the C type: ctypes by itself would cut it to its low bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r} is not a whole number") from None
+    if kind(number).value != number:
+        raise ValueError(f"{name}: {number} is out of range")
+    return number
+
+
 def _set_resize(params: CParams, value: Any) -> None:
-    if isinstance(value, str) and value == "native":
-        params.resize = 1
-    elif isinstance(value, str) and value.startswith("max:"):
-        params.resize, params.width = 2, int(value[4:])
-    else:
-        width, height = value.split("x") if isinstance(value, str) else value
-        params.resize, params.width, params.height = 0, int(width), int(height)
+    told = f'resize: {value!r} is not (width, height), "WxH", "max:N" or "native"'
+    if isinstance(value, str):
+        if value == "native":
+            params.resize = 1
+            return
+        longest = re.fullmatch(r"max:([0-9]+)", value)
+        if longest:
+            params.resize, params.width = 2, _whole("resize", int(longest[1]), c.c_uint32)
+            return
+        sides = re.fullmatch(r"([0-9]+)x([0-9]+)", value)
+        if not sides:
+            raise ValueError(told)
+        value = int(sides[1]), int(sides[2])
+    try:
+        width, height = value
+    except (TypeError, ValueError):
+        raise ValueError(told) from None
+    params.resize, params.width, params.height = 0, _whole("resize", width, c.c_uint32), _whole("resize", height, c.c_uint32)
+
+
+def _rectangle(value: Any) -> CRect:
+    try:
+        x, y, width, height = value
+    except (TypeError, ValueError):
+        raise ValueError(f"roi: {value!r} is not (x, y, width, height)") from None
+    return CRect(*(_whole("roi", v, c.c_int32) for v in (x, y, width, height)))
+
+
+_WHOLE = {"max_keypoints": c.c_int32, "nms_radius": c.c_int32, "border": c.c_int32, "max_pixels": c.c_uint64}
 
 
 def _params(options: dict[str, Any]) -> CParams:
@@ -102,9 +137,9 @@ def _params(options: dict[str, Any]) -> CParams:
         elif name == "resize":
             _set_resize(params, value)
         elif name == "roi":
-            params.roi = CRect(*(int(v) for v in value))
-        elif name in ("max_keypoints", "nms_radius", "border", "max_pixels"):
-            setattr(params, name, int(value))
+            params.roi = _rectangle(value)
+        elif name in _WHOLE:
+            setattr(params, name, _whole(name, value, _WHOLE[name]))
         elif name == "keypoint_threshold":
             params.keypoint_threshold = float(value)
         elif name in ("descriptors", "subpixel"):
@@ -120,6 +155,8 @@ def _image(array: NDArray[np.uint8]) -> Tuple[CImage, NDArray[np.uint8]]:
     """A view of the array; the array that is returned has to outlive it."""
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
         raise TypeError(f"pixels have to be uint8, H x W or H x W x 3, not {array.dtype} {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"there are no pixels in an array of {array.shape}")
     kept = np.ascontiguousarray(array)
     channels = 1 if kept.ndim == 2 else kept.shape[2]
     height, width = kept.shape[:2]
@@ -156,6 +193,9 @@ class SuperPoint:
         if precision not in _PRECISIONS:
             raise ValueError(f"precision: {precision!r} is none of {', '.join(_PRECISIONS)}")
         _params(params)
+        if not isinstance(engine, str):
+            raise TypeError(f"engine: {engine!r} is not a name")
+        _whole("threads", threads, c.c_uint32)
         self._defaults = params
         self._lock = threading.Lock()
         self._maps = CMaps()
@@ -176,8 +216,9 @@ class SuperPoint:
         self._finalizer = weakref.finalize(self, _release, made, model, self._maps)
 
     def close(self) -> None:
-        """Free the engine and its memory now instead of when the object goes."""
-        self._finalizer()
+        """Free the engine and its memory now instead of when the object goes. A call in another thread ends first."""
+        with self._lock:
+            self._finalizer()
 
     def __enter__(self) -> "SuperPoint":
         return self
@@ -187,20 +228,21 @@ class SuperPoint:
 
     @property
     def info(self) -> Info:
-        self._check_open()
-        engine = lib.sp_engine_get_info(self._engine).contents
-        model = lib.sp_model_get_info(self._model).contents
-        return Info(
-            engine=engine.engine.decode(),
-            device=engine.device.decode("utf-8", "replace"),
-            level=engine.level.decode(),
-            precision=lib.sp_precision_text(engine.precision).decode(),
-            threads=engine.threads,
-            weights=model.id.decode(),
-            revision=model.revision.decode(),
-            sha256=model.sha256.decode(),
-            licence=model.licence.decode(),
-        )
+        with self._lock:
+            self._check_open()
+            engine = lib.sp_engine_get_info(self._engine).contents
+            model = lib.sp_model_get_info(self._model).contents
+            return Info(
+                engine=engine.engine.decode(),
+                device=engine.device.decode("utf-8", "replace"),
+                level=engine.level.decode(),
+                precision=lib.sp_precision_text(engine.precision).decode(),
+                threads=engine.threads,
+                weights=model.id.decode(),
+                revision=model.revision.decode(),
+                sha256=model.sha256.decode(),
+                licence=model.licence.decode(),
+            )
 
     def _check_open(self) -> None:
         if not self._finalizer.alive:
@@ -212,13 +254,19 @@ class SuperPoint:
             view, kept = _image(image)
             check(lib.sp_frame_from_image(view, params, frame, error), error)
             del kept
-        else:
-            if not isinstance(image, bytes):
-                with open(image, "rb") as file:
-                    image = file.read()
+        elif isinstance(image, bytes):
             check(lib.sp_frame_decode(image, len(image), params, frame, None, error), error)
+        elif isinstance(image, (str, os.PathLike)):
+            with open(image, "rb") as file:
+                data = file.read()
+            check(lib.sp_frame_decode(data, len(data), params, frame, None, error), error, os.fspath(image))
+        else:
+            raise TypeError(f"a picture is a path, the bytes of a file, or a numpy array, not {type(image).__name__}")
         if mask is not None:
-            view, kept = _image(np.asarray(mask).astype(np.uint8, copy=False))
+            if not isinstance(mask, np.ndarray):
+                raise TypeError(f"mask: has to be a numpy array, not {type(mask).__name__}")
+            # Only a zero is 0: numbers of other types would lose it in the conversion (0.5, 256).
+            view, kept = _image(mask if mask.dtype == np.uint8 else (mask != 0).astype(np.uint8))
             check(lib.sp_frame_set_mask(frame, view, error), error)
             del kept
 
@@ -289,9 +337,11 @@ def _release(engine: c.c_void_p, model: c.c_void_p, maps: CMaps) -> None:
 
 
 def _descriptors(array: NDArray[Any]) -> Tuple[CDescriptors, NDArray[Any]]:
-    kept = np.ascontiguousarray(array)
-    if kept.ndim != 2 or kept.shape[1] != DIM or kept.dtype not in _DTYPES:
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"descriptors have to be a numpy array, not {type(array).__name__}")
+    if array.ndim != 2 or array.shape[1] != DIM or array.dtype not in _DTYPES:
         raise TypeError(f"descriptors have to be float16, float32 or uint8, [N, {DIM}], not {array.dtype} {array.shape}")
+    kept = np.ascontiguousarray(array)
     return CDescriptors(kept.ctypes.data, len(kept), _DTYPES.index(kept.dtype)), kept
 
 
@@ -314,7 +364,7 @@ class Matcher:
         options, error = CMatchOptions(), CError()
         lib.sp_match_options_default(options)
         options.mutual, options.max_ratio, options.max_distance = mutual, max_ratio, max_distance
-        options.threads = threads
+        options.threads = _whole("threads", threads, c.c_uint32)
         options.level = level.encode() if level else None
         self._lock = threading.Lock()
         self._matcher = c.c_void_p()

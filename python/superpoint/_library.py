@@ -241,10 +241,11 @@ def _load() -> c.CDLL:
 lib = _load()
 
 
-def check(status: int, error: CError) -> None:
-    """Raise what a call reported."""
+def check(status: int, error: CError, where: object = None) -> None:
+    """Raise what a call reported, and of which file."""
     if status != 0:
-        raise Error(status, error.text.decode("utf-8", "replace"))
+        text = error.text.decode("utf-8", "replace")
+        raise Error(status, text if where is None else f"{where}: {text}")
 
 
 def default_weights() -> str:

@@ -32,6 +32,16 @@ class Mistakes(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (code, ""))
             self.assertIn(told, done.stderr)
 
+    def test_a_full_disk_behind_standard_output(self):
+        for arguments in (["--help"], ["--version"], ["detect", "--help"], ["detect", PICTURE], ["detect", PICTURE, "--json"],
+                          ["info"], ["info", "--json"], ["match", PICTURE, PICTURE],
+                          ["detect", PICTURE, "--max-keypoints", "-1"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([SUPERPOINT, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("standard output: cannot be written", done.stderr, arguments)
+            self.assertEqual(done.stderr.count("cannot be written"), 1, done.stderr)
+
     def test_options(self):
         self.refuse(2, "--max-keypoint: is not an option", "detect", PICTURE, "--max-keypoint", "5")
         self.refuse(2, "--max-keypoints: its value is missing", "detect", PICTURE, "--max-keypoints")

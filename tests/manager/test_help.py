@@ -62,6 +62,12 @@ class Help(ManagerTest):
         self.assertEqual(self.fails(2, "stop", "word", "--json").json()["error"]["code"], "USAGE")
         self.assertIn("what a package is built from", self.fails(2, "serve", "./tt-model.yaml").err)
 
+    def test_a_full_disk_behind_standard_output(self):
+        for words in (["--help"], ["--version"], ["pull", "--help"], ["version"], ["list"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=self.env)
+            self.assertEqual((done.returncode, done.stderr), (1, "tt-model: cannot write to the standard output\n"), words)
+
     def test_bash_completion(self):
         script = self.ok("completion", "bash").out
         bash = shutil.which("bash")

@@ -128,14 +128,74 @@ class Package(unittest.TestCase):
             self.detector.detect(PICTURE, channel="blue")
         with self.assertRaisesRegex(TypeError, "float32"):
             self.detector.detect(np.zeros((8, 8), np.float32))
+        with self.assertRaisesRegex(Error, "README.md: not a picture"):
+            self.detector.detect(os.path.join(ROOT, "README.md"))
+        for picture in (5, None, [[1, 2]]):  # 5 is also a file descriptor
+            with self.assertRaisesRegex(TypeError, "a picture is a path"):
+                self.detector.detect(picture)
+        with self.assertRaisesRegex(ValueError, "no pixels"):
+            self.detector.detect(np.zeros((0, 8), np.uint8))
         with self.assertRaises(Error):
             SuperPoint("nowhere.safetensors")
         with self.assertRaises(Error):
             SuperPoint(engine="abacus")
         with self.assertRaisesRegex(TypeError, "256"):
             match(np.zeros((3, 128), np.float32), np.zeros((3, 128), np.float32))
+        with self.assertRaisesRegex(TypeError, "numpy array, not list"):
+            match([], np.zeros((3, 256), np.float32))
         with self.assertRaisesRegex(Error, "max_ratio"):
             match(np.zeros((3, 256), np.float32), np.zeros((3, 256), np.float32), max_ratio=3)
+
+    def test_numbers_are_not_cut(self):
+        """What does not fit the C type is refused, not taken modulo 2^32."""
+        grey = np.zeros((16, 16), np.uint8)
+        for name, value in (("max_keypoints", 2**32 + 5), ("nms_radius", 2**32), ("border", -(2**31) - 1), ("max_pixels", -1),
+                            ("resize", (2**32 + 8, 8)), ("resize", "max:4294967304"), ("resize", (-8, 8)), ("roi", (2**32, 0, 8, 8))):
+            with self.assertRaisesRegex(ValueError, f"{name}: .* is out of range"):
+                self.detector.detect(grey, **{name: value})
+        for name, value in (("max_keypoints", 1.5), ("max_keypoints", "5"), ("roi", (0.5, 0, 8, 8)), ("resize", (8.0, 8))):
+            with self.assertRaisesRegex(TypeError, f"{name}: .* is not a whole number"):
+                self.detector.detect(grey, **{name: value})
+        for name, value in (("resize", "wide"), ("resize", "max:x"), ("resize", 640), ("resize", (8, 8, 3)), ("roi", (1, 2, 3)), ("roi", None)):
+            with self.assertRaisesRegex(ValueError, f"{name}: .* is not \\("):
+                self.detector.detect(grey, **{name: value})
+        self.assertEqual(len(self.detector.detect(PICTURE, max_keypoints=np.int32(7))), 7)
+        for make in (SuperPoint, Matcher):
+            for threads in (-1, 2**32):
+                with self.assertRaisesRegex(ValueError, "threads: .* is out of range"):
+                    make(threads=threads)
+
+    def test_masks_of_other_types(self):
+        """A number that is not 0 is not 0, whatever a conversion to 8 bits would make of it."""
+        grey = np.random.default_rng(4).integers(0, 256, (64, 80), np.uint8)
+        all_points = self.detector.detect(grey).keypoints
+        self.assertGreater(len(all_points), 10)
+        for mask in (np.full(grey.shape, 0.5), np.full(grey.shape, 256), np.ones(grey.shape, bool)):
+            np.testing.assert_array_equal(self.detector.detect(grey, mask=mask).keypoints, all_points)
+            self.assertEqual(len(self.detector.detect(grey, mask=mask * 0)), 0)
+        with self.assertRaisesRegex(TypeError, "mask"):
+            self.detector.detect(grey, mask="mask.png")
+
+    def test_closing_waits_for_calls(self):
+        """The engine is not taken from under a call in another thread."""
+        for _ in range(10):
+            detector = SuperPoint(threads=1, resize="native")
+            picture, running, outcome = np.zeros((480, 640), np.uint8), threading.Event(), []
+
+            def work():
+                try:
+                    while True:
+                        running.set()
+                        detector.detect(picture)
+                except ValueError as error:
+                    outcome.append(str(error))
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            running.wait()
+            detector.close()
+            thread.join()
+            self.assertEqual(outcome, ["this SuperPoint was closed"])
 
     def test_closing(self):
         with SuperPoint(threads=1) as detector:

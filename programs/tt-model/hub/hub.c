@@ -79,7 +79,7 @@ static int not_found(const char *code, const char *what, const char *id, const c
     } else {
         tm_fail(e, TM_ERROR, "the Hub does not have %s", id ? id : what);
         tm_why(e, "Either the id is wrong, or it is private and this account may not see it.");
-        tm_next(e, "`tt-model search %s`\n`tt-model login`", id ? tm_basename(id) : "");
+        tm_next(e, "`tt-model search%s%s`\n`tt-model login`", id ? " " : "", id ? tm_basename(id) : "");
     }
     return TM_ERROR;
 }

@@ -114,7 +114,8 @@ int tm_target_parse(const char *text, bool paths, tm_target *t, tm_error *e) {
     char *id = at ? tm_strndup(text, (size_t)(at - text)) : tm_strdup(text);
     if (!tm_is_repo_id(id)) {
         tm_fail(e, TM_USAGE, "\"%s\" is not a package: packages are named owner/name[@revision]", text);
-        tm_next(e, "`tt-model search %s`", strchr(text, '/') ? "" : text);
+        const char *word = tm_basename(id);
+        tm_next(e, "`tt-model search%s%s`", *word ? " " : "", word);
     } else if (at && !tm_is_revision(at + 1)) {
         tm_fail(e, TM_USAGE, "\"%s\" is not a revision", at + 1);
     } else {
