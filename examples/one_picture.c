@@ -4,23 +4,41 @@
  *     cc one_picture.c $(pkg-config --cflags --libs superpoint) -o one_picture
  *     ./one_picture /usr/local/share/superpoint/superpoint.safetensors photo.jpg
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <superpoint.h>
 
+/* The whole file; the caller frees it. NULL: errno says why. */
 static void *read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) != 0)
-        return NULL;
-    *size = (size_t)ftell(file);
-    rewind(file);
-    void *bytes = malloc(*size + 1);
-    if (bytes && fread(bytes, 1, *size, file) != *size) {
-        free(bytes);
-        bytes = NULL;
+    unsigned char *bytes = NULL;
+    size_t room = 0;
+    *size = 0;
+    while (file) {
+        if (*size == room) {
+            const size_t more = room ? 2 * room : 1 << 20;
+            unsigned char *larger = more > room ? realloc(bytes, more) : NULL;
+            if (!larger)
+                break;
+            bytes = larger;
+            room = more;
+        }
+        const size_t got = fread(bytes + *size, 1, room - *size, file);
+        *size += got;
+        if (got == 0 && !ferror(file)) {
+            fclose(file);
+            return bytes;
+        }
+        if (got == 0)
+            break;
     }
-    fclose(file);
-    return bytes;
+    const int why = errno;
+    free(bytes);
+    if (file)
+        fclose(file);
+    errno = why;
+    return NULL;
 }
 
 int main(int argc, char **argv) {
@@ -59,5 +77,9 @@ int main(int argc, char **argv) {
     sp_engine_free(engine);
     sp_model_free(model);
     free(bytes);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("standard output");
+        return 1;
+    }
     return status == SP_OK ? 0 : 1;
 }

@@ -27,12 +27,12 @@ typedef struct tracker {
     float *shifts;
 } tracker;
 
-/* The next frame's pixels; 1: there is one, 0: the end, -1: not a PPM. */
+/* The next frame's pixels; 1: there is one, 0: the end, -1: not a PPM, or it cannot be read. */
 static int read_frame(FILE *in, sp_image *image, size_t *room) {
     unsigned width, height, maximum;
     int n = fscanf(in, "P6 %u %u %u", &width, &height, &maximum);
     if (n == EOF)
-        return 0;
+        return ferror(in) ? -1 : 0;
     if (n != 3 || fgetc(in) == EOF || maximum != 255 || width < 1 || height < 1 || width > MAX_SIDE ||
         height > MAX_SIDE)
         return -1;
@@ -83,7 +83,10 @@ static sp_status follow(tracker *t, unsigned number, sp_features *now, sp_error 
     sp_features_free(&t->before);
     t->before = *now;
     memset(now, 0, sizeof *now);
-    return ages && shifts ? SP_OK : SP_ERR_MEMORY;
+    if (ages && shifts)
+        return SP_OK;
+    snprintf(err->text, sizeof err->text, "out of memory");
+    return err->status = SP_ERR_MEMORY;
 }
 
 static sp_status step(tracker *t, unsigned number, const sp_image *image, sp_error *err) {
@@ -109,13 +112,15 @@ static sp_status run(tracker *t, sp_error *err) {
     int more;
     for (unsigned number = 1; status == SP_OK && (more = read_frame(stdin, &image, &room)) != 0; number++) {
         if (more < 0) {
-            fprintf(stderr, "frame %u is not a PPM picture\n", number);
+            snprintf(err->text, sizeof err->text, "frame %u: not a whole PPM picture of 8 bits a channel", number);
             status = err->status = SP_ERR_IMAGE_DATA;
-            err->text[0] = '\0';
             break;
         }
         status = step(t, number, &image, err);
-        fflush(stdout);
+        if (status == SP_OK && fflush(stdout) != 0) {
+            snprintf(err->text, sizeof err->text, "standard output cannot be written");
+            status = err->status = SP_ERR_IO;
+        }
     }
     free(image.pixels);
     return status;
@@ -143,7 +148,7 @@ int main(int argc, char **argv) {
         status = sp_matcher_create(&options, &t.matcher, &err);
     if (status == SP_OK)
         status = run(&t, &err);
-    if (status != SP_OK && err.text[0])
+    if (status != SP_OK)
         fprintf(stderr, "%s\n", err.text);
     sp_features_free(&t.before);
     sp_maps_free(&t.maps);

@@ -49,8 +49,11 @@ function query(extra) {
   }).toString();
 }
 
+// What is chosen here is meant as a picture, also when the browser takes it for something else: the server looks at its bytes.
+function typeOf(file) { return file.type.startsWith("image/") ? file.type : "image/x-unknown"; }
+
 function showCurl() {
-  const name = pictures[0]?.file.name || "picture.jpg", type = pictures[0]?.file.type || "image/jpeg";
+  const file = pictures[0]?.file, name = file?.name || "picture.jpg", type = file ? typeOf(file) : "image/jpeg";
   const quoted = "'" + name.replaceAll("'", "'\\''") + "'";
   const token = $("token").value ? " \\\n  -H 'Authorization: Bearer …'" : "";
   $("curl").textContent = `curl --data-binary @${quoted} \\\n  -H 'Content-Type: ${type}'${token} \\\n  '${location.origin}/predict?${query({})}'`;
@@ -58,7 +61,7 @@ function showCurl() {
 
 // ---- asking ------------------------------------------------------------------------------------
 async function call(file, extra, accept, signal) {
-  const headers = { "Content-Type": file.type || "application/octet-stream", Accept: accept };
+  const headers = { "Content-Type": typeOf(file), Accept: accept };
   if ($("token").value) headers.Authorization = "Bearer " + $("token").value;
   const answer = await fetch("/predict?" + query(extra), { method: "POST", headers, body: file, signal });
   if (answer.status === 401) { $("token-box").hidden = false; $("token").focus(); }
@@ -66,7 +69,7 @@ async function call(file, extra, accept, signal) {
     const text = await answer.text();
     let detail = text;
     try { detail = JSON.parse(text).detail; } catch { /* not JSON: shown as it is */ }
-    throw new Error(detail || "status " + answer.status);
+    throw new Error(detail ? String(detail).replace(/^image: /, file.name + ": ") : "status " + answer.status);
   }
   return answer;
 }

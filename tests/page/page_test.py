@@ -151,8 +151,9 @@ def walk(page, url):
     assert count(page) == base
 
     # what is no picture is explained
-    page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"})
-    expect(page.locator("#error")).to_contain_text("image:")
+    for name, kind in (("notes.md", "text/markdown"), ("a.json", "application/json"), ("a.png", "image/png")):
+        page.set_input_files("#file", {"name": name, "mimeType": kind, "buffer": b"no picture"})
+        expect(page.locator("#error")).to_contain_text(name + ": not a picture of a known kind")
     page.screenshot(path=OUT / "error-light.png")
     check_accessible(page, "error")
     # the browser itself reports the 400
@@ -174,6 +175,8 @@ def other_looks(browser, url):
         check_accessible(page, name)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= options["viewport"]["width"], (name, width)
+        page.set_viewport_size({"width": 320, "height": 640})
+        assert page.evaluate("(() => { const t = document.querySelector('.times'); return t.scrollWidth <= t.clientWidth; })()"), name
         page.goto(url + "/docs")
         page.wait_for_selector("details")
         page.screenshot(path=OUT / f"docs-{name}.png")
