@@ -2,7 +2,7 @@
 
     python3 train/export.py run/checkpoint.pt [EARLIER.pt …] superpoint.safetensors --calibrate SET [--report eval.json]
 
-Of several checkpoints of one run it writes the mean: it finds more points again than any one of them.
+Of several checkpoints it writes the mean: it finds more points again than any one of them.
 
 --calibrate shifts the dustbin's bias so that the default threshold of 0.005 leaves, in the median, --points points
 on the first pictures of a set of pairs at 640x480 (radius 4, border 4). All scores of a cell shrink or grow together, so the
@@ -25,6 +25,8 @@ from model import load_shipping, save_shipping, shipping_weights
 
 THRESHOLD = 0.005
 MOST = 30
+RECIPE = ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "choice", "order", "still", "rounded", "frozen",
+          "average", "seed", "bf16")  # options that go into the metadata
 BIAS = "keypoint_decoder.conv_score_b.bias"
 
 
@@ -58,16 +60,15 @@ def calibrate(path, folder, points):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("checkpoints", type=pathlib.Path, nargs="+", metavar="checkpoint")
+    a.add_argument("checkpoints", type=pathlib.Path, nargs="+", metavar="checkpoint", help="the metadata tell the options of the first")
     a.add_argument("out", type=pathlib.Path)
     a.add_argument("--calibrate", type=pathlib.Path, help="set of pairs, as pairs.py makes")
     a.add_argument("--points", type=int, default=700)
     a.add_argument("--report", type=pathlib.Path, help="JSON of `superpoint eval`, whose figures go into the metadata")
     o = a.parse_args()
     loaded = [torch.load(c, map_location="cpu", weights_only=True) for c in o.checkpoints]
-    last = max(loaded, key=lambda c: c["step"])
-    tensors = shipping_weights({k: sum(c["average"][k].double() for c in loaded) / len(loaded) for k in last["average"]})
-    options = {k: v for k, v in last["options"].items() if k in ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "frozen", "average", "seed", "bf16")}
+    tensors = shipping_weights({k: sum(c["average"][k].double() for c in loaded) / len(loaded) for k in loaded[0]["average"]})
+    options = {k: v for k, v in loaded[0]["options"].items() if k in RECIPE}
     meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True),
             "steps": " ".join(str(c["step"]) for c in loaded),
             "data": "train/manifest.json sha256:" + data.digest(), "labels": "homographic adaptation (train/corners.py); none from other weights"}

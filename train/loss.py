@@ -11,7 +11,8 @@ HEIGHT = 0.23  # score of a label of strength 1: with it the four pixels of a ha
 NEAR = 8.0     # px: other points closer than this are neither matches nor counter-examples
 CORNER_WEIGHT, PLACE_WEIGHT = 4.0, 4.0  # see detector_loss
 GROUP = 8      # pairs whose points are compared with one another
-POINTS = 160   # labels per view, and as many random points, that learn descriptors
+POINTS = 160   # labels per view that learn descriptors; half as many of the detector's own points join them
+JITTER = 0.7   # px, sigma: descriptors are read at the detector's points, which are that far off the true places
 # Steps of JPEG's luminance: the example table of ITU-T T.81, K.1
 LUMINANCE = torch.tensor([[16, 11, 10, 16, 24, 40, 51, 61], [12, 12, 14, 19, 26, 58, 60, 55], [14, 13, 16, 24, 40, 57, 69, 56],
                           [14, 17, 22, 29, 51, 87, 80, 62], [18, 22, 37, 56, 68, 109, 103, 77], [24, 35, 55, 64, 81, 104, 113, 92],
@@ -190,17 +191,17 @@ def descriptor_loss(da, db, pa, qa, ok, log_scale):
     return loss, hit
 
 
-def correspondences(p, ok, strength, h12, inside_a, inside_b, gen):
-    """Points of view a (labels first, then random ones), their places in b, and which lie well inside both."""
+def correspondences(p, ok, strength, own, h12, inside_a, inside_b, gen):
+    """Points of view a (labels first, then the detector's own, (n, m, 2)), about their places in b, and which lie well inside both."""
     n, size, device = p.shape[0], inside_a.shape[-1], p.device
     rank = torch.where(ok, strength + 0.5 * torch.rand(strength.shape, generator=gen, device=device), torch.zeros_like(strength))
     k = rank.topk(min(POINTS, rank.shape[1]), dim=1).indices
     lp = torch.gather(p, 1, k[..., None].expand(-1, -1, 2))
     lo = torch.gather(ok, 1, k)
-    rp = torch.randint(0, size, (n, POINTS // 2, 2), generator=gen, device=device).float()
-    pa = torch.cat([lp, rp], 1)
-    good = torch.cat([lo, torch.ones(n, POINTS // 2, dtype=torch.bool, device=device)], 1)
+    pa = torch.cat([lp, own], 1)
+    good = torch.cat([lo, torch.ones(own.shape[:2], dtype=torch.bool, device=device)], 1)
     qa = apply(h12, pa)
+    qa = qa + torch.randn(qa.shape, generator=gen, device=device) * JITTER
     for pts, inside in ((pa, inside_a), (qa, inside_b)):
         good = good & (pts >= 6).all(-1) & (pts <= size - 7).all(-1)
         i = pts.round().clamp(0, size - 1).long()

@@ -18,6 +18,15 @@ LAYERS = (  # tensor name, input channels, output channels, kernel, batch norm w
     ("descriptor_decoder.conv_descriptor_b", 256, 256, 1, False, False))
 PARAMETERS = 1300865
 CELL = 8
+BYTES = 5  # layers from the front whose outputs are bytes in int8
+
+
+def as_bytes(x):
+    """What a layer's outputs are in int8: 255 steps of each channel's largest value. The gradient passes as it is."""
+    with torch.no_grad():
+        step = (x.amax((0, 2, 3), keepdim=True) / 255).clamp(min=1e-6)
+        error = (x / step).round_() * step - x
+    return x + error
 
 
 class Net(nn.Module):
@@ -43,9 +52,12 @@ class Net(nn.Module):
             x = F.max_pool2d(x, 2)
         return F.relu(x, inplace=True)
 
-    def forward(self, x):
+    def forward(self, x, rounded=0):
+        """`rounded`: so many pictures at the batch's end see the rounding of the layers that read bytes in int8."""
         for i in range(8):
             x = self.layer(i, x)
+            if rounded and i < BYTES:
+                x = torch.cat([x[:-rounded], as_bytes(x[-rounded:])])
         return self.conv[9](self.layer(8, x)), self.conv[11](self.layer(10, x))
 
 

@@ -1,8 +1,11 @@
-"""The whole recipe in one command: pictures, labels, two rounds of training, export, evaluation.
+"""The whole recipe in one command: pictures, labels, two rounds of training, views made to agree, export, evaluation.
 
     python3 train/recipe.py --dir work/ --preset gpu      about half an hour on one large GPU with 16 CPU cores
-    python3 train/recipe.py --dir work/ --preset cpu      about five hours on two CPU cores: as the weights here were made
+    python3 train/recipe.py --dir work/ --preset cpu      about six hours on two CPU cores: as the weights here were made
     python3 train/recipe.py --dir work/ --preset tiny     minutes: shows that every step runs
+
+What the two rounds end with is the mean of several checkpoints; from there the last stage goes on without labels for blank areas: two
+views must agree (agreement.py), one of them rounded as in int8.
 
 Each step leaves its file below --dir and is skipped when the file is there, so a stopped run goes on where it was.
 Round one learns the labels of the corner measure; round two goes on with these and with labels by the detector of
@@ -16,12 +19,14 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRESETS = {
-    #         patches of round 1, 2; views; steps of round 1, all; decay; steps averaged with the last; pairs; view's side; device, workers
-    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), pairs=32, size=208, device="cuda", workers=1),
-    "cpu": dict(first=2400, second=5800, views=16, stop=3400, steps=14000, decay=5000, keep=(3000, 5200, 6600), pairs=8, size=160, device="cpu", workers=2),
-    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), pairs=2, size=96, device="cpu", workers=2),
+    #         patches of round 1, 2; views; steps of round 1, of both; decay; steps averaged with the last; steps of the last stage, its decay;
+    #         pairs; view's side; device, workers
+    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), agree=(6000, 3000), pairs=32, size=208, device="cuda", workers=1),
+    "cpu": dict(first=2400, second=5800, views=16, stop=3400, steps=14000, decay=5000, keep=(3000, 5200, 6600), agree=(4000, 2000), pairs=8, size=160, device="cpu", workers=2),
+    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), agree=(4, 2), pairs=2, size=96, device="cpu", workers=2),
 }
 SHARD = 2000
+AGREE = ("--choice", 1, "--order", 8, "--still", 0.1, "--rounded", "--lr", 1e-3, "--frozen", 2)
 
 
 def call(script, *args):
@@ -51,8 +56,8 @@ def main():
     run, weights, sets = o.dir / "run", o.dir / "superpoint.safetensors", o.dir / "sets"
     call("test_metrics.py")
     call("data.py", "fetch", o.dir / "data")
-    train = ["--out", run, "--steps", p["steps"], "--decay", p["decay"], "--pairs", p["pairs"], "--size", p["size"], "--device", p["device"],
-             "--workers", p["workers"], "--ramp", max(10, p["steps"] // 6), "--weight", 12, "--keep", *p["keep"]]
+    common = ["--pairs", p["pairs"], "--size", p["size"], "--device", p["device"], "--workers", p["workers"], "--weight", 12]
+    train = [*common, "--out", run, "--steps", p["steps"], "--decay", p["decay"], "--ramp", max(10, p["steps"] // 6), "--keep", *p["keep"]]
     if not (sets / "heldout").exists():
         call("pairs.py", "heldout", "--data", o.dir / "data", "--out", sets / "heldout")
     pool = shards(o, p, "first", p["first"], 0, [])
@@ -62,8 +67,10 @@ def main():
             call("export.py", run / "checkpoint.pt", o.dir / "first.safetensors", "--calibrate", sets / "heldout")
         pool += shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
     call("train.py", "--pool", *pool, *train)
-    kept = [run / f"checkpoint-{step}.pt" for step in p["keep"]]
-    call("export.py", run / "checkpoint.pt", *kept, weights, "--calibrate", sets / "heldout")
+    kept = [run / "checkpoint.pt", *(run / f"checkpoint-{step}.pt" for step in p["keep"])]
+    agree, (steps, decay) = o.dir / "agree", p["agree"]
+    call("train.py", "--pool", *pool, *common, *AGREE, "--out", agree, "--start", *kept, "--steps", steps, "--decay", decay, "--ramp", 10)
+    call("export.py", agree / "checkpoint.pt", agree / "start.pt", weights, "--calibrate", sets / "heldout")
     call("calibrate.py", "--data", o.dir / "data", "--weights", weights)
     methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
     call("evaluate.py", sets / "heldout", "--method", weights, *methods, "--json", o.dir / "evaluation.json", "--device", p["device"])

@@ -4,7 +4,8 @@
 
 1. The held-out scores improve: the detector's loss and the share of right matches on scenes that training never saw.
 2. Two runs give the same weights, bit for bit, although the second one is stopped half way and resumed.
-3. The exported file holds the shipping network: folded, its outputs agree with the training form.
+3. Two views agree best where they are of one thing.
+4. The exported file holds the shipping network: folded, its outputs agree with the training form.
 """
 import argparse
 import hashlib
@@ -18,6 +19,7 @@ import torch
 
 import pool as patches
 import train as training
+from agreement import agreement_loss, log_scores
 from model import Net, load_shipping, save_shipping, shipping_weights
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,7 +29,7 @@ HELD_OUT = range(10_000, 10_012)
 
 def run_training(pool, out, stop):
     subprocess.run([sys.executable, HERE / "train.py", "--pool", pool, "--out", out, "--steps", str(STEPS), "--stop", str(stop),
-                    "--decay", "15", "--warmup", "10", "--pairs", "2", "--size", str(SIZE), "--average", "0.9", "--log-every", "15",
+                    "--decay", "15", "--warmup", "10", "--choice", "0.2", "--order", "1", "--still", "0.1", "--rounded", "--pairs", "2", "--size", str(SIZE), "--average", "0.9", "--log-every", "15",
                     "--save-every", "1000"], check=True)
 
 
@@ -38,6 +40,16 @@ def held_out(net, path):
     pool, scale = training.Pool(o.pool), torch.tensor(np.log(14.0), dtype=torch.float32)
     figures = np.mean([training.forward_loss(net, scale, pool, o, step, 0)[1] for step in range(4)], axis=0)
     return float(figures[0]), float(figures[2])
+
+
+def agreement():
+    """Losses (choice, order) of views of one map, the second moved to the right by a cell; of that move denied; of two maps."""
+    logits = 4 * torch.randn(2, 65, SIZE // 8, SIZE // 8, generator=torch.Generator().manual_seed(3))
+    scores, inside = log_scores(logits), torch.ones(2, SIZE, SIZE, dtype=torch.bool)
+    moved, right = log_scores(logits.roll(1, 3)), torch.eye(3).repeat(2, 1, 1)
+    right[:, 0, 2] = 8
+    return [torch.stack(agreement_loss(scores, b, h, inside, inside))
+            for b, h in ((moved, right), (moved, torch.eye(3).repeat(2, 1, 1)), (scores.flip(0), torch.eye(3).repeat(2, 1, 1)))]
 
 
 def weights_digest(path):
@@ -75,7 +87,10 @@ def main():
         with torch.no_grad():
             gap = max(float((p - q).abs().max() / q.abs().max()) for p, q in zip(shipped(x), net.eval()(x)))
         after = held_out(shipped, d / "heldout.npz")
-    checks = [(f"detector's loss on held-out scenes falls: {before[0]:.3f} -> {after[0]:.3f}", after[0] < before[0]),
+    same, denied, other = agreement()
+    checks = [(f"views agree that are of one map: {same.tolist()}, and no others: {denied.tolist()}, {other.tolist()}",
+               bool((same < 0.7 * denied).all() and (same < 0.7 * other).all())),
+              (f"detector's loss on held-out scenes falls: {before[0]:.3f} -> {after[0]:.3f}", after[0] < before[0]),
               (f"right matches on held-out scenes rise: {before[1]:.3f} -> {after[1]:.3f}", after[1] > before[1] + 0.1),
               (f"same weights from one run and from one resumed at step {half}: {first[:12]}, {second[:12]}", first == second and half < STEPS),
               (f"folded network agrees with the trained one: {gap:.1e}", gap < 1e-4)]

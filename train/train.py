@@ -28,9 +28,11 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 import loss as L  # noqa: E402
-from model import Net, scores  # noqa: E402
+from agreement import WINDOW, agreement_loss, log_scores, peaks  # noqa: E402
+from model import Net  # noqa: E402
 
 GOLD = 0x9E3779B97F4A7C15
+FIGURES = ("detector", "descriptor", "match", "cell", "choice", "order")  # losses, but for match and cell: shares that are right
 
 
 class Pool:
@@ -71,24 +73,30 @@ def forward_loss(net, log_scale, pool, o, step, rank):
     patch, n = image.shape[-1], o.pairs
     ha = L.views(n, o.size, patch, 0.5 * strength, gen, o.device)
     hb = L.views(n, o.size, patch, strength, gen, o.device)
+    hb = torch.where(torch.rand(n, 1, 1, generator=gen, device=o.device) < o.still, ha, hb)
     a, ia = L.warp(image, ha, o.size)
     b, ib = L.warp(image, hb, o.size)
     x = torch.cat([L.relight(a, gen), L.relight(b, gen)]).contiguous(memory_format=torch.channels_last)
     ta, ma, pa, oka = L.targets(labels, ha, ia, o.size)
     tb, mb, _, _ = L.targets(labels, hb, ib, o.size)
     h12 = torch.linalg.inv(hb) @ ha
-    p, q, good = L.correspondences(pa, oka, labels[..., 2], h12, ia, ib, gen)
     with torch.autocast(o.device.split(":")[0], dtype=torch.bfloat16, enabled=o.bf16):
-        logits, desc = net(x)
+        logits, desc = net(x, n if o.rounded else 0)
+    la, lb = log_scores(logits).split(n)
+    own = peaks(la, L.POINTS // 2)
+    p, q, good = L.correspondences(pa, oka, labels[..., 2], own, h12, ia, ib, gen)
     target, mask = torch.cat([ta, tb]), torch.cat([ma, mb])
     det = L.detector_loss(logits, target, mask)
     des, hit = L.descriptor_loss(desc[:n], desc[n:], p, q, good, log_scale)
+    offset = torch.randint(0, WINDOW // 2, (2,), generator=gen, device=o.device).tolist()
+    choice, order = agreement_loss(la, lb, h12, ia, ib, offset)
     with torch.no_grad():
         s = logits.float().flatten(2).transpose(1, 2)[mask].softmax(-1)[:, :64]
         t = target[mask][:, :64]
         strong = t.sum(-1) > 0.6 * L.HEIGHT
         cell = (s[strong].argmax(1) == t[strong].argmax(1)).float().mean().nan_to_num()  # 0 where no label is strong
-    return o.weight * det + des, [det.item(), des.item(), hit.item(), cell.item()]
+    value = o.weight * det + des + o.choice * choice + o.order * order
+    return value, [t.item() for t in (det, des, hit, cell, choice, order)]
 
 
 class Average:
@@ -122,8 +130,16 @@ def share(net, log_scale, workers):
 def save(path, o, step, net, average, opt, log_scale):
     tmp = path.with_suffix(".tmp")
     torch.save({"step": step, "net": net.state_dict(), "average": average.state, "opt": opt.state_dict(),
-                "log_scale": log_scale.detach(), "options": {k: v for k, v in vars(o).items() if k != "out"}}, tmp)
+                "log_scale": log_scale.detach(), "options": {k: v for k, v in vars(o).items() if k not in ("out", "start")}}, tmp)
     tmp.replace(path)
+
+
+def begin(paths, net, log_scale):
+    """The mean of the averaged weights of checkpoints."""
+    loaded = [torch.load(p, map_location=log_scale.device, weights_only=True) for p in paths]
+    mean = lambda get: sum(get(c) for c in loaded) / len(loaded)
+    net.load_state_dict({**net.state_dict(), **{k: mean(lambda c: c["average"][k]) for k in loaded[0]["average"]}})
+    log_scale.data.copy_(mean(lambda c: c["log_scale"]))
 
 
 def work(rank, o):
@@ -150,8 +166,13 @@ def work(rank, o):
         opt.load_state_dict(c["opt"])
         log_scale.data.copy_(c["log_scale"])
         average.state, first = c["average"], c["step"]
+    elif o.start:
+        begin(o.start, net, log_scale)
+        average = Average(net, o.average)
+        if rank == 0:
+            save(o.out / "start.pt", o, 0, net, average, opt, log_scale)
     log = open(o.out / "log.jsonl", "a", buffering=1) if rank == 0 else None
-    total, count, t0 = np.zeros(4), 0, time.time()
+    total, count, t0 = np.zeros(len(FIGURES)), 0, time.time()
     last = min(o.steps, o.stop or o.steps)
     for step in range(first, last):
         for g in opt.param_groups:
@@ -168,9 +189,8 @@ def work(rank, o):
         total += figures
         count += 1
         if rank == 0 and ((step + 1) % o.log_every == 0 or step + 1 == last):
-            m = total / count
-            line = {"step": step + 1, "time": round(time.time() - t0, 1), "lr": round(rate(o, step), 6), "detector": round(m[0], 4),
-                    "descriptor": round(m[1], 4), "match": round(m[2], 4), "cell": round(m[3], 4), "scale": round(log_scale.exp().item(), 2)}
+            line = {"step": step + 1, "time": round(time.time() - t0, 1), "lr": round(rate(o, step), 6),
+                    **{name: round(float(t) / count, 4) for name, t in zip(FIGURES, total)}, "scale": round(log_scale.exp().item(), 2)}
             print(json.dumps(line), file=log)
             print(" ".join(f"{k} {v}" for k, v in line.items()), flush=True)
             total[:], count = 0, 0
@@ -196,6 +216,12 @@ def options(argv=None):
     a.add_argument("--warmup", type=int, default=200)
     a.add_argument("--ramp", type=int, default=3000, help="steps until views are as strong as they get")
     a.add_argument("--weight", type=float, default=8.0, help="of the detector's loss; the descriptor's counts 1")
+    a.add_argument("--choice", type=float, default=0.0, help="weight of two views' choosing the same points where no label tells which")
+    a.add_argument("--order", type=float, default=0.0, help="weight of the same order of their windows")
+    a.add_argument("--still", type=float, default=0.0, help="share of pairs whose views differ by light alone")
+    a.add_argument("--rounded", action="store_true", help="one view of each pair sees the rounding of int8")
+    a.add_argument("--start", type=pathlib.Path, nargs="+", default=[], metavar="CHECKPOINT",
+                   help="begin with the mean of their averaged weights, which is written to OUT/start.pt")
     a.add_argument("--frozen", type=int, default=0, choices=(0, 1, 2),
                    help="layers from the front that stay as they are: the two at full resolution learn first; a quarter less time a step")
     a.add_argument("--average", type=float, default=0.998)
