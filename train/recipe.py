@@ -19,14 +19,14 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRESETS = {
-    #         patches of round 1, 2; views; steps of round 1, of both; decay; steps averaged with the last; steps of the last stage, its decay;
+    #         patches of round 1, 2; views; steps of round 1, of both; decay; steps averaged with the last; steps of the last stage;
     #         pairs; view's side; device, workers
-    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), agree=(6000, 3000), pairs=32, size=208, device="cuda", workers=1),
-    "cpu": dict(first=2400, second=5800, views=16, stop=3400, steps=14000, decay=5000, keep=(3000, 5200, 6600), agree=(4000, 2000), pairs=8, size=160, device="cpu", workers=2),
-    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), agree=(4, 2), pairs=2, size=96, device="cpu", workers=2),
+    "gpu": dict(first=12000, second=8000, views=32, stop=12000, steps=26000, decay=9000, keep=(9000, 14000, 20000), agree=1000, pairs=32, size=208, device="cuda", workers=1),
+    "cpu": dict(first=2400, second=5800, views=16, stop=3400, steps=14000, decay=5000, keep=(3000, 5200, 6600), agree=500, pairs=8, size=160, device="cpu", workers=2),
+    "tiny": dict(first=24, second=16, views=6, stop=6, steps=12, decay=4, keep=(6, 9), agree=4, pairs=2, size=96, device="cpu", workers=2),
 }
 SHARD = 2000
-AGREE = ("--choice", 1, "--order", 8, "--still", 0.1, "--rounded", "--lr", 1e-3, "--frozen", 2)
+AGREE = ("--choice", 1, "--order", 2, "--still", 0.15, "--rounded", "--lr", 8e-4, "--warmup", 50, "--decay", 1, "--ramp", 100, "--frozen", 2)
 
 
 def call(script, *args):
@@ -68,8 +68,8 @@ def main():
         pool += shards(o, p, "second", p["second"], 1_000_000, ["--weights", o.dir / "first.safetensors", "--device", p["device"]])
     call("train.py", "--pool", *pool, *train)
     kept = [run / "checkpoint.pt", *(run / f"checkpoint-{step}.pt" for step in p["keep"])]
-    agree, (steps, decay) = o.dir / "agree", p["agree"]
-    call("train.py", "--pool", *pool, *common, *AGREE, "--out", agree, "--start", *kept, "--steps", steps, "--decay", decay, "--ramp", 10)
+    agree = o.dir / "agree"
+    call("train.py", "--pool", *pool, *common, *AGREE, "--out", agree, "--start", *kept, "--steps", p["agree"])
     call("export.py", agree / "checkpoint.pt", agree / "start.pt", weights, "--calibrate", sets / "heldout")
     call("calibrate.py", "--data", o.dir / "data", "--weights", weights)
     methods = ["sift", "orb", "akaze", "fast", "harris", "shi"] if o.preset != "tiny" else ["harris"]
