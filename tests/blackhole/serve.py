@@ -18,7 +18,7 @@ import urllib.request
 SKIPPED = 77
 SIZE = "16x16"  # the simulator needs seconds even for this
 PATIENCE = 600  # seconds, on a busy machine
-CLEAN_SECONDS = 2.0
+FRAMES_LEFT = 2  # what the server may still take after SIGTERM: the frame that it finishes and as much again, whatever the machine
 FRAME_BEGUN = 0.3  # seconds of processor time into a frame, which takes more than a second
 
 
@@ -92,7 +92,9 @@ def main():
         assert fused["num_keypoints"] > 0
         assert fused["serving_path"]["engine"] == "blackhole", fused["serving_path"]
         assert fused["serving_path"]["device_nms"] is True
+        before = processor_seconds(server)
         again = ask(url + "/predict", wish)
+        frame = processor_seconds(server) - before
         assert (again["keypoints"], again["scores"], again["descriptors"]) == (fused["keypoints"], fused["scores"],
                                                                               fused["descriptors"])
         other = ask(url + "/predict", dict(wish, nms_radius=2))
@@ -103,8 +105,8 @@ def main():
         server.kill()
     assert (last["keypoints"], last["scores"]) == (fused["keypoints"], fused["scores"])
     print(f"/predict: {fused['num_keypoints']} points; {info['serving_path']}")
-    print(f"SIGTERM in a frame: answered, and down after {took:.2f} s of processor time")
-    assert took < CLEAN_SECONDS, took
+    print(f"SIGTERM in a frame: answered, and down after {took:.2f} s of processor time; a frame takes {frame:.2f}")
+    assert took < FRAMES_LEFT * frame, (took, frame)
 
     server, url = start(program, dict(environment, TT_FUSED="0"))
     try:
