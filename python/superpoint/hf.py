@@ -100,6 +100,8 @@ class SuperPointForKeypointDetection:
         """`pixel_values`: [B, C, H, W] in 0...1, of which channel 0 is looked at."""
         if labels is not None:
             raise ValueError("SuperPoint does not support training for now.")
+        if pixel_values.ndim != 4 or 0 in pixel_values.shape:
+            raise ValueError(f"pixel_values of shape {tuple(pixel_values.shape)}: must be [B, C, H, W], of one picture at least")
         planes = pixel_values[:, 0].detach().cpu().mul(255).round().clamp(0, 255).to(torch.uint8).numpy()
         results = [self._one(plane) for plane in planes]
         longest = max(len(scores) for _, scores, _ in results)

@@ -51,6 +51,13 @@ def main():
             print(f"max_keypoints {limit}, picture {i}: {len(there)} and {len(here)} keypoints, {share:.4f} the same; "
                   f"largest difference of a score {score:.1e}; smallest cosine {descriptor:.6f}")
             failures += share < 0.99 or score > 1e-4 or descriptor < 0.9999 or order < 1
+    for shape in ((0, 3, 480, 640), (3, 480, 640)):  # the error names the shape
+        try:
+            ours(torch.zeros(shape))
+            failures += 1
+        except ValueError as error:
+            failures += str(shape) not in str(error)
+            print(error)
     sys.exit(1 if failures else 0)
 
 
