@@ -6,26 +6,10 @@ points are asked for than there are corners, they repeat badly and cannot be mat
 import torch
 import torch.nn.functional as F
 
-from loss import apply
-from model import CELL
+from loss import warp
 
 WINDOW = 16  # px: side of the windows in which a point is chosen; they overlap by half
 FEW = 8      # windows in both views; with fewer their order says nothing
-
-
-def log_scores(logits):
-    """Logarithms of the scores, a pixel each: (n, 1, H, W) from (n, 65, H/8, W/8)."""
-    return F.pixel_shuffle(logits.float().log_softmax(1)[:, :CELL * CELL], CELL)
-
-
-def carried(scores, inside, h12):
-    """Scores (n, 1, S, S) of view b at the places of view a's pixels, and which of those b shows."""
-    n, _, _, size = scores.shape
-    y, x = torch.meshgrid(torch.arange(size, device=scores.device), torch.arange(size, device=scores.device), indexing="ij")
-    place = apply(h12, torch.stack([x, y], -1).view(1, -1, 2).float().expand(n, -1, 2)).view(n, size, size, 2)
-    grid = (place / (size - 1) * 2 - 1).clamp(-2, 2)
-    seen = F.grid_sample(inside.float()[:, None], grid, align_corners=True)[:, 0] > 0.99
-    return F.grid_sample(scores, grid, align_corners=True, padding_mode="border"), seen & (grid.abs() <= 1).all(-1)
 
 
 def about(windows):
@@ -43,7 +27,8 @@ def agreement_loss(la, lb, h12, inside_a, inside_b, offset=(0, 0)):
     order: 1 - the correlation between the views of the windows' totals (log), so that the same windows come first.
     `offset` (y, x), less than half a window, moves the windows: at fixed places their edges would be learnt.
     """
-    lb, seen = carried(lb, inside_b, h12)
+    carried, within = warp(torch.cat([lb, inside_b[:, None].float()], 1), h12, la.shape[-1])
+    lb, seen = carried[:, :1], within & (carried[:, 1] > 0.99)
     cut = lambda t: F.unfold(t[..., offset[0]:, offset[1]:], WINDOW, stride=WINDOW // 2)
     whole = (cut((seen & inside_a).float()[:, None]).amin(1) > 0).float()
     count = whole.sum(1)

@@ -27,7 +27,7 @@ import data
 import model
 import scenes
 
-LAYERS = [name for name, *_ in model.LAYERS[:6]]  # the first, whose outputs become bytes, and those in int8
+LAYERS = [name for name, *_ in model.LAYERS[:model.BYTES + 1]]  # the first, whose outputs become bytes, and those in int8
 SCENES = ("board", "bricks", "text", "boxes", "lines", "strokes")
 PICTURES = 24  # at most, spread over the list: all of their maps are in memory at once
 WIDTH, HEIGHT = 320, 240

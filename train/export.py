@@ -21,7 +21,7 @@ import detector
 import evaluate
 import pairs
 import report
-from model import load_shipping, save_shipping, shipping_weights
+from model import load_shipping, mean_weights, save_shipping, shipping_weights
 
 THRESHOLD = 0.005
 MOST = 30
@@ -67,7 +67,7 @@ def main():
     a.add_argument("--report", type=pathlib.Path, help="JSON of `superpoint eval`, whose figures go into the metadata")
     o = a.parse_args()
     loaded = [torch.load(c, map_location="cpu", weights_only=True) for c in o.checkpoints]
-    tensors = shipping_weights({k: sum(c["average"][k].double() for c in loaded) / len(loaded) for k in loaded[0]["average"]})
+    tensors = shipping_weights(mean_weights(loaded))
     options = {k: v for k, v in loaded[0]["options"].items() if k in RECIPE}
     meta = {"format": "pt", "license": "Apache-2.0", "recipe": "train/train.py " + json.dumps(options, sort_keys=True),
             "steps": " ".join(str(c["step"]) for c in loaded),

@@ -51,7 +51,7 @@ def views(n, size, patch, strength, gen, device):
 
 
 def warp(image, h, size):
-    """Samples (n, 1, S, S) patches at the views' pixels: (n, 1, size, size), and where a view lies inside its patch."""
+    """Samples (n, c, S, S) patches at the views' pixels: (n, c, size, size), and where a view lies inside its patch."""
     s = image.shape[-1]
     y, x = torch.meshgrid(torch.arange(size, device=image.device), torch.arange(size, device=image.device), indexing="ij")
     grid = torch.stack([x, y], -1).view(1, -1, 2).float().expand(h.shape[0], -1, 2)

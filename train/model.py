@@ -91,6 +91,16 @@ def scores(logits):
     return F.pixel_shuffle(logits.float().softmax(1)[:, :64], CELL)[:, 0]
 
 
+def log_scores(logits):
+    """Their logarithms, which training looks at: (n, 1, H, W)."""
+    return F.pixel_shuffle(logits.float().log_softmax(1)[:, :64], CELL)
+
+
+def mean_weights(checkpoints):
+    """The mean of the averaged weights of loaded checkpoints, in float64."""
+    return {k: sum(c["average"][k].double() for c in checkpoints) / len(checkpoints) for k in checkpoints[0]["average"]}
+
+
 def save_shipping(tensors, path, metadata, dtype=np.float16):
     from safetensors.numpy import save_file
     save_file({k: v.cpu().numpy().astype(dtype) for k, v in tensors.items()}, str(path),

@@ -4,8 +4,8 @@
 
 1. The held-out scores improve: the detector's loss and the share of right matches on scenes that training never saw.
 2. Two runs give the same weights, bit for bit, although the second one is stopped half way and resumed.
-3. Two views agree best where they are of one thing.
-4. The exported file holds the shipping network: folded, its outputs agree with the training form.
+3. The exported file holds the shipping network: folded, its outputs agree with the training form.
+4. Two views agree best where they are of one thing.
 """
 import argparse
 import hashlib
@@ -19,8 +19,8 @@ import torch
 
 import pool as patches
 import train as training
-from agreement import agreement_loss, log_scores
-from model import Net, load_shipping, save_shipping, shipping_weights
+from agreement import agreement_loss
+from model import Net, load_shipping, log_scores, save_shipping, shipping_weights
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS, SIZE = 60, 128
@@ -29,8 +29,8 @@ HELD_OUT = range(10_000, 10_012)
 
 def run_training(pool, out, stop):
     subprocess.run([sys.executable, HERE / "train.py", "--pool", pool, "--out", out, "--steps", str(STEPS), "--stop", str(stop),
-                    "--decay", "15", "--warmup", "10", "--choice", "0.2", "--order", "1", "--still", "0.1", "--rounded", "--pairs", "2", "--size", str(SIZE), "--average", "0.9", "--log-every", "15",
-                    "--save-every", "1000"], check=True)
+                    "--decay", "15", "--warmup", "10", "--pairs", "2", "--size", str(SIZE), "--average", "0.9", "--log-every", "15",
+                    "--save-every", "1000", "--choice", "0.2", "--order", "1", "--still", "0.1", "--rounded"], check=True)
 
 
 @torch.no_grad()
@@ -46,10 +46,10 @@ def agreement():
     """Losses (choice, order) of views of one map, the second moved to the right by a cell; of that move denied; of two maps."""
     logits = 4 * torch.randn(2, 65, SIZE // 8, SIZE // 8, generator=torch.Generator().manual_seed(3))
     scores, inside = log_scores(logits), torch.ones(2, SIZE, SIZE, dtype=torch.bool)
-    moved, right = log_scores(logits.roll(1, 3)), torch.eye(3).repeat(2, 1, 1)
+    moved, still = log_scores(logits.roll(1, 3)), torch.eye(3).repeat(2, 1, 1)
+    right = still.clone()
     right[:, 0, 2] = 8
-    return [torch.stack(agreement_loss(scores, b, h, inside, inside))
-            for b, h in ((moved, right), (moved, torch.eye(3).repeat(2, 1, 1)), (scores.flip(0), torch.eye(3).repeat(2, 1, 1)))]
+    return [torch.stack(agreement_loss(scores, b, h, inside, inside)) for b, h in ((moved, right), (moved, still), (scores.flip(0), still))]
 
 
 def weights_digest(path):

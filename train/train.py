@@ -28,8 +28,8 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 import loss as L  # noqa: E402
-from agreement import WINDOW, agreement_loss, log_scores, peaks  # noqa: E402
-from model import Net  # noqa: E402
+from agreement import WINDOW, agreement_loss, peaks  # noqa: E402
+from model import Net, log_scores, mean_weights  # noqa: E402
 
 GOLD = 0x9E3779B97F4A7C15
 FIGURES = ("detector", "descriptor", "match", "cell", "choice", "order")  # losses, but for match and cell: shares that are right
@@ -88,8 +88,10 @@ def forward_loss(net, log_scale, pool, o, step, rank):
     target, mask = torch.cat([ta, tb]), torch.cat([ma, mb])
     det = L.detector_loss(logits, target, mask)
     des, hit = L.descriptor_loss(desc[:n], desc[n:], p, q, good, log_scale)
-    offset = torch.randint(0, WINDOW // 2, (2,), generator=gen, device=o.device).tolist()
-    choice, order = agreement_loss(la, lb, h12, ia, ib, offset)
+    choice = order = det.new_zeros(())
+    if o.choice or o.order:
+        offset = torch.randint(0, WINDOW // 2, (2,), generator=gen, device=o.device).tolist()
+        choice, order = agreement_loss(la, lb, h12, ia, ib, offset)
     with torch.no_grad():
         s = logits.float().flatten(2).transpose(1, 2)[mask].softmax(-1)[:, :64]
         t = target[mask][:, :64]
@@ -135,11 +137,10 @@ def save(path, o, step, net, average, opt, log_scale):
 
 
 def begin(paths, net, log_scale):
-    """The mean of the averaged weights of checkpoints."""
+    """Begins with the mean of the averaged weights of checkpoints."""
     loaded = [torch.load(p, map_location=log_scale.device, weights_only=True) for p in paths]
-    mean = lambda get: sum(get(c) for c in loaded) / len(loaded)
-    net.load_state_dict({**net.state_dict(), **{k: mean(lambda c: c["average"][k]) for k in loaded[0]["average"]}})
-    log_scale.data.copy_(mean(lambda c: c["log_scale"]))
+    net.load_state_dict({**net.state_dict(), **mean_weights(loaded)})
+    log_scale.data.copy_(sum(c["log_scale"] for c in loaded) / len(loaded))
 
 
 def work(rank, o):
