@@ -52,7 +52,7 @@ class Features:
 
     keypoints: NDArray[np.float32]  #: [N, 2]: x, y in the picture, in the coordinates asked for
     scores: NDArray[np.float32]  #: [N]
-    descriptors: Optional[NDArray[Any]]  #: [N, 256], each of length 1; None when not asked for
+    descriptors: NDArray[Any]  #: [N, 256], each of length 1; [N, 0] when not asked for
     image_size: Tuple[int, int]  #: width, height of the picture
     pixels: NDArray[np.uint16]  #: [N, 2]: x, y in the network's frame, whole also with subpixel
 
@@ -287,11 +287,11 @@ class SuperPoint:
                 self._run(frame)
                 check(lib.sp_features_extract(self._maps, frame, settings, found, error), error)
             n = found.count
-            described = bool(settings.descriptors)
+            columns = DIM if settings.descriptors else 0
             return Features(
                 keypoints=_copy(found.keypoints, (n, 2), np.float32),
                 scores=_copy(found.scores, (n,), np.float32),
-                descriptors=_copy(found.descriptors, (n, DIM), _DTYPES[settings.descriptor_dtype]) if described else None,
+                descriptors=_copy(found.descriptors, (n, columns), _DTYPES[settings.descriptor_dtype]),
                 image_size=(frame.original_width, frame.original_height),
                 pixels=_copy(found.pixels, (n, 2), np.uint16),
             )

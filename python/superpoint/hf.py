@@ -19,6 +19,7 @@ from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ._api import DIM, Features, SuperPoint
 
@@ -74,7 +75,7 @@ class SuperPointForKeypointDetection:
     def to(self, *_: Any, **__: Any) -> "SuperPointForKeypointDetection":
         return self
 
-    def _one(self, plane: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _one(self, plane: NDArray[np.uint8]) -> Tuple[NDArray[np.float32], NDArray[np.float32], NDArray[Any]]:
         found: Features = self.detector.detect(
             plane,
             resize="native",

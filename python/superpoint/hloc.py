@@ -69,5 +69,5 @@ def register(name: str = "superpoint_c") -> None:
     """Let hloc find the class as the model `name`."""
     module = types.ModuleType(f"hloc.extractors.{name}")
     SuperPoint.__module__ = module.__name__
-    module.SuperPoint = SuperPoint
+    setattr(module, "SuperPoint", SuperPoint)
     sys.modules[module.__name__] = module

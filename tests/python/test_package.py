@@ -82,7 +82,10 @@ class Package(unittest.TestCase):
         self.assertEqual(a.image_size, (208, 160))
         none = self.detector.detect(np.zeros((64, 64), np.uint8), descriptors=True)
         self.assertEqual((len(none), none.descriptors.shape), (0, (0, 256)))
-        self.assertIsNone(self.detector.detect(grey, descriptors=False).descriptors)
+        without = self.detector.detect(grey, descriptors=False)
+        self.assertEqual(without.descriptors.shape, (len(without), 0))
+        with self.assertRaisesRegex(TypeError, "descriptors have to be"):
+            superpoint.match(without.descriptors, without.descriptors)
         mask = np.zeros_like(grey)
         mask[:, :100] = 1
         self.assertLess(self.detector.detect(grey, resize="native", mask=mask).keypoints[:, 0].max(), 100)
