@@ -43,9 +43,9 @@ def agreement_loss(la, lb, h12, inside_a, inside_b, offset=(0, 0)):
 
 
 @torch.no_grad()
-def peaks(scores, count):
-    """The `count` strongest local maxima of log scores (n, 1, S, S): positions (n, count, 2)."""
+def peaks(scores, count, radius=4):
+    """The `count` strongest maxima within `radius` pixels of log scores (n, 1, S, S): positions (n, count, 2)."""
     size = scores.shape[-1]
     above = scores - scores.amin() + 1  # the others count as 0
-    top = ((F.max_pool2d(scores, 9, 1, 4) == scores) * above).flatten(1).topk(count, dim=1).indices
+    top = ((F.max_pool2d(scores, 2 * radius + 1, 1, radius) == scores) * above).flatten(1).topk(count, dim=1).indices
     return torch.stack([top % size, top.div(size, rounding_mode="floor")], -1).float()

@@ -25,8 +25,8 @@ from model import load_shipping, mean_weights, save_shipping, shipping_weights
 
 THRESHOLD = 0.005
 MOST = 30
-RECIPE = ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "choice", "order", "still", "rounded", "frozen",
-          "average", "seed", "bf16")  # options that go into the metadata
+RECIPE = ("steps", "decay", "pairs", "workers", "size", "lr", "warmup", "ramp", "weight", "choice", "order", "repeated", "matched", "light",
+          "still", "rounded", "frozen", "detector_only", "average", "seed", "bf16")  # options that go into the metadata
 BIAS = "keypoint_decoder.conv_score_b.bias"
 
 

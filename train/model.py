@@ -76,6 +76,21 @@ def shipping_weights(state):
     return out
 
 
+def calibration_shift(path):
+    """What export.py added to the dustbin's bias of a safetensors file."""
+    from safetensors import safe_open
+    with safe_open(str(path), "pt") as f:
+        text = (f.metadata() or {}).get("calibration", "dustbin bias 0:")
+    return float(text.split(":")[0].split()[-1])
+
+
+def training_state(path):
+    """The state of a `Net` that a safetensors file was exported from: batch norm is folded and does nothing, the calibration is undone."""
+    state = {**Net().state_dict(), **load_shipping(path).state_dict()}
+    state["conv.9.bias"][64] -= calibration_shift(path)
+    return state
+
+
 def load_shipping(path):
     """A `Net` without batch norm from a safetensors file, in evaluation mode."""
     from safetensors.torch import load_file

@@ -29,10 +29,13 @@ import torch.distributed as dist  # noqa: E402
 
 import loss as L  # noqa: E402
 from agreement import WINDOW, agreement_loss, peaks  # noqa: E402
-from model import Net, log_scores, mean_weights  # noqa: E402
+from model import Net, calibration_shift, log_scores, mean_weights, training_state  # noqa: E402
+from selection import as_calibrated, selection_loss  # noqa: E402
 
 GOLD = 0x9E3779B97F4A7C15
-FIGURES = ("detector", "descriptor", "match", "cell", "choice", "order")  # losses, but for match and cell: shares that are right
+# Losses, but for match and cell: shares that are right. repeated and matched: shares that are not, of what is chosen.
+FIGURES = ("detector", "descriptor", "match", "cell", "choice", "order", "repeated", "matched")
+HEAD = (8, 9)  # layers of the detector alone
 
 
 class Pool:
@@ -73,7 +76,8 @@ def forward_loss(net, log_scale, pool, o, step, rank):
     patch, n = image.shape[-1], o.pairs
     ha = L.views(n, o.size, patch, 0.5 * strength, gen, o.device)
     hb = L.views(n, o.size, patch, strength, gen, o.device)
-    hb = torch.where(torch.rand(n, 1, 1, generator=gen, device=o.device) < o.still, ha, hb)
+    still = torch.rand(n, 1, 1, generator=gen, device=o.device) < o.still
+    hb = torch.where(still, ha, hb)
     a, ia = L.warp(image, ha, o.size)
     b, ib = L.warp(image, hb, o.size)
     x = torch.cat([L.relight(a, gen), L.relight(b, gen)]).contiguous(memory_format=torch.channels_last)
@@ -92,13 +96,17 @@ def forward_loss(net, log_scale, pool, o, step, rank):
     if o.choice or o.order:
         offset = torch.randint(0, WINDOW // 2, (2,), generator=gen, device=o.device).tolist()
         choice, order = agreement_loss(la, lb, h12, ia, ib, offset)
+    repeated = matched = det.new_zeros(())
+    if o.repeated or o.matched:
+        sa, sb = log_scores(as_calibrated(logits, o.dustbin)).split(n)
+        repeated, matched = ((loss * (1 + (o.light - 1) * still.flatten())).mean() for loss in selection_loss(sa, sb, desc[:n], desc[n:], h12, ia, ib))
     with torch.no_grad():
         s = logits.float().flatten(2).transpose(1, 2)[mask].softmax(-1)[:, :64]
         t = target[mask][:, :64]
         strong = t.sum(-1) > 0.6 * L.HEIGHT
         cell = (s[strong].argmax(1) == t[strong].argmax(1)).float().mean().nan_to_num()  # 0 where no label is strong
-    value = o.weight * det + des + o.choice * choice + o.order * order
-    return value, [t.item() for t in (det, des, hit, cell, choice, order)]
+    value = o.weight * det + des + o.choice * choice + o.order * order + o.repeated * repeated + o.matched * matched
+    return value, [t.item() for t in (det, des, hit, cell, choice, order, repeated, matched)]
 
 
 class Average:
@@ -119,7 +127,7 @@ def share(net, log_scale, workers):
     """Averages gradients and batch statistics over the workers, in one message."""
     if workers == 1:
         return
-    parts = [p.grad for p in net.parameters() if p.grad is not None] + [log_scale.grad] + [b for b in net.buffers() if b.is_floating_point()]
+    parts = [p.grad for p in [*net.parameters(), log_scale] if p.grad is not None] + [b for b in net.buffers() if b.is_floating_point()]
     flat = torch.cat([p.flatten() for p in parts])
     dist.all_reduce(flat)
     flat /= workers
@@ -136,8 +144,15 @@ def save(path, o, step, net, average, opt, log_scale):
     tmp.replace(path)
 
 
+def shipped(paths):
+    return [p.suffix for p in paths] == [".safetensors"]
+
+
 def begin(paths, net, log_scale):
-    """Begins with the mean of the averaged weights of checkpoints."""
+    """Begins with the mean of the averaged weights of checkpoints, or with one file of shipped weights."""
+    if shipped(paths):
+        net.load_state_dict(training_state(*paths))
+        return
     loaded = [torch.load(p, map_location=log_scale.device, weights_only=True) for p in paths]
     net.load_state_dict({**net.state_dict(), **mean_weights(loaded)})
     log_scale.data.copy_(sum(c["log_scale"] for c in loaded) / len(loaded))
@@ -155,7 +170,11 @@ def work(rank, o):
     net = Net().to(o.device, memory_format=torch.channels_last).train()
     for c in net.conv[:o.frozen]:
         c.requires_grad_(False)
-    log_scale = torch.nn.Parameter(torch.tensor(math.log(14.0), device=o.device))
+    log_scale = torch.nn.Parameter(torch.tensor(math.log(14.0), device=o.device), requires_grad=not o.detector_only)
+    if o.detector_only:  # batch statistics stay as well
+        net.eval().requires_grad_(False)
+        for i in HEAD:
+            net.conv[i].requires_grad_(True), net.norm[i].requires_grad_(True)
     opt = torch.optim.AdamW([{"params": [p for p in net.parameters() if p.ndim > 1], "weight_decay": 1e-3},
                              {"params": [p for p in net.parameters() if p.ndim <= 1] + [log_scale], "weight_decay": 0.0}],
                             lr=o.lr, betas=(0.9, 0.99))
@@ -219,10 +238,14 @@ def options(argv=None):
     a.add_argument("--weight", type=float, default=8.0, help="of the detector's loss; the descriptor's counts 1")
     a.add_argument("--choice", type=float, default=0.0, help="weight of two views' choosing the same points where no label tells which")
     a.add_argument("--order", type=float, default=0.0, help="weight of the same order of their windows")
+    a.add_argument("--repeated", type=float, default=0.0, help="weight of the share of chosen points that the other view does not choose")
+    a.add_argument("--matched", type=float, default=0.0, help="weight of the share of them that the descriptors do not match")
+    a.add_argument("--light", type=float, default=1.0, help="these two count so many times where views differ by light alone")
+    a.add_argument("--detector-only", action="store_true", help="only the detector's head learns")
     a.add_argument("--still", type=float, default=0.0, help="share of pairs whose views differ by light alone")
     a.add_argument("--rounded", action="store_true", help="one view of each pair sees the rounding of int8")
     a.add_argument("--start", type=pathlib.Path, nargs="+", default=[], metavar="CHECKPOINT",
-                   help="begin with the mean of their averaged weights, which is written to OUT/start.pt")
+                   help="begin with the mean of their averaged weights, or with a safetensors file; it is written to OUT/start.pt")
     a.add_argument("--frozen", type=int, default=0, choices=(0, 1, 2),
                    help="layers from the front that stay as they are: the two at full resolution learn first; a quarter less time a step")
     a.add_argument("--average", type=float, default=0.998)
@@ -235,7 +258,9 @@ def options(argv=None):
     a.add_argument("--log-every", type=int, default=50)
     a.add_argument("--save-every", type=int, default=250)
     a.add_argument("--keep", type=int, nargs="*", default=[], help="steps whose checkpoints stay, for export.py to average")
-    return a.parse_args(argv)
+    o = a.parse_args(argv)
+    o.dustbin = calibration_shift(*o.start) if shipped(o.start) else 0.0  # what calibration adds: points are chosen by the scores with it
+    return o
 
 
 def wait(team):
