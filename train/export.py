@@ -55,7 +55,8 @@ def calibrate(path, folder, points):
             low = mid
         else:
             high = mid
-    return high, [count(m, high) for m in maps]
+    shift = round(high, 2)  # far below what the median can tell, and no keypoint is left on the threshold by construction
+    return shift, [count(m, shift) for m in maps]
 
 
 def main():
@@ -79,7 +80,7 @@ def main():
     if o.calibrate:
         shift, counts = calibrate(o.out, o.calibrate, o.points)
         tensors[BIAS][64] += shift
-        meta["calibration"] = f"dustbin bias {shift:+.4f}: median {int(np.median(counts))} points at {THRESHOLD}, {min(counts)} to {max(counts)}"
+        meta["calibration"] = f"dustbin bias {shift:+.2f}: median {int(np.median(counts))} points at {THRESHOLD}, {min(counts)} to {max(counts)}"
         print(meta["calibration"])
     save_shipping(tensors, o.out, meta)
 
