@@ -31,7 +31,7 @@ def frames():
     yield "tower", red[96:168, 184:288], True
     yield "lamps", red[256:304, 400:464], True
     yield "noise", np.random.default_rng(7).integers(0, 256, (24, 40), dtype=np.uint8), True
-    yield "sample", red[128:448], False
+    yield "sample", red[120:440], False
 
 
 def raster(points):
